@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Guest-physical memory: the only door to guest bytes.
+ *
+ * One reservation of host addresses covers everything from guest-physical 0 to the end of
+ * RAM, so hva = base + gpa for every guest address and the base is 1 GiB-aligned (equal
+ * low bits permit large pages). Only the spans asked for are accessible; holes and a
+ * guard behind the end stay PROT_NONE. Spans are anonymous private memory (zero); parts
+ * of files can be mapped over them copy-on-write.
+ *
+ * Threads: create, destroy, map, reset on the thread that owns the VM, with no vCPU
+ * running. read, write, slice: any thread.
+ */
+#ifndef HUSK_MEMORY_MEMORY_H
+#define HUSK_MEMORY_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct memory;
+
+struct memory_span {
+    uint64_t gpa;        /* page-aligned */
+    uint64_t size_bytes; /* page-aligned, not 0 */
+};
+
+#define MEMORY_MAX_SPANS 4
+
+struct memory_options {
+    bool huge_pages; /* 2 MiB, reserved at once: early error if there are too few. What
+                      * of a span is no whole huge page gets small pages. */
+    bool mergeable;  /* MADV_MERGEABLE: let KSM share equal anonymous pages */
+    bool prefault;   /* touch all of RAM before the guest starts */
+};
+
+/* Spans are sorted by address, and do not overlap. */
+int memory_create(const struct memory_span *spans, size_t count,
+                  const struct memory_options *options, struct memory **memory,
+                  struct error *err) MUST_CHECK;
+void memory_destroy(struct memory *memory); /* accepts NULL */
+
+/* The spans with their host addresses, for accelerators to make slots of. */
+struct memory_region {
+    uint64_t gpa;
+    uint64_t size_bytes;
+    void *hva;
+};
+size_t memory_region_count(const struct memory *memory);
+const struct memory_region *memory_regions(const struct memory *memory);
+
+/* Maps `size_bytes` of `fd` from `offset` at `gpa`, MAP_PRIVATE, in place. All three are
+ * page-aligned, and the range lies in one span. `name` (copied) is what a message about
+ * this file says. With huge pages: -EINVAL. Pages wholly behind the file's end: -ERANGE.
+ * More than 128 maps before the next reset: -ENOSPC. The caller may close `fd`. */
+int memory_map_file(struct memory *memory, uint64_t gpa, int fd, uint64_t offset,
+                    uint64_t size_bytes, const char *name, struct error *err) MUST_CHECK;
+
+/* All spans back to zeroed memory; file maps are gone. A loss that was noted stays. */
+int memory_reset(struct memory *memory, struct error *err) MUST_CHECK;
+
+/* Prefault and KSM advice, after the last map. */
+int memory_apply_advice(struct memory *memory, struct error *err) MUST_CHECK;
+
+/* Checked access; ranges that leave a span, or wrap, are -EFAULT and nothing is copied.
+ */
+int memory_read(const struct memory *memory, uint64_t gpa, void *to,
+                size_t size) MUST_CHECK;
+int memory_write(struct memory *memory, uint64_t gpa, const void *from,
+                 size_t size) MUST_CHECK;
+
+/* The host address of a range, or NULL. Guest bytes behind it can change at any time. */
+void *memory_slice(struct memory *memory, uint64_t gpa, size_t size);
+
+/*
+ * Truncated files. A file that becomes shorter while it is mapped gives SIGBUS on the
+ * pages that lost their bytes. The handler (installed process-wide by the first
+ * memory_create) puts zero pages there, notes the loss and lets the access go on; the
+ * owner is told and ends the VM. A SIGBUS outside guest memory has the effect it had
+ * before. A thread that touches guest memory must not block SIGBUS: the kernel would kill
+ * the process. Pages that cannot be read (a disk error) count as lost, too.
+ */
+struct memory_loss {
+    uint64_t gpa;
+    const char *file; /* the `name` of memory_map_file; valid as long as the memory */
+};
+
+/* `notify` is called on the faulting thread, in signal context, once: it may only write
+ * to an eventfd or set atomics. */
+void memory_on_loss(struct memory *memory, void (*notify)(void *context), void *context);
+
+/* True and fills *loss if a loss has happened. Any thread. */
+bool memory_lost(const struct memory *memory, struct memory_loss *loss);
+
+/* For accelerators whose guest accesses fault without a signal (KVM_RUN gives EFAULT):
+ * looks for a mapped file that is now shorter than its map, notes it as a loss like the
+ * handler does. True if there is one. */
+bool memory_find_loss(struct memory *memory);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What memory.c and loss.c share: the memory itself and its table of file maps. */
+#ifndef HUSK_MEMORY_MEMORY_PRIVATE_H
+#define HUSK_MEMORY_MEMORY_PRIVATE_H
+
+#include "memory/memory.h"
+
+#include <stdatomic.h>
+
+/* The host's small page; x86-64 has no other size for it. */
+#define PAGE_BYTES UINT64_C(4096)
+
+/* Segments of one kernel (64) and initrds (16), with room to spare. */
+#define MEMORY_MAX_MAPS 128
+
+/* Longer names are cut: they only serve messages. */
+#define MEMORY_NAME_BYTES 256
+
+/* One file range in guest memory. The descriptor is our own duplicate: whether the file
+ * has become shorter must be answerable after the caller closed its own. */
+struct memory_map {
+    uint64_t gpa;
+    uint64_t size_bytes;
+    uint64_t file_offset;
+    uint64_t file_end; /* offset behind the last mapped byte the file had; 0: no file with
+                        * a size of its own (block device), which is not watched */
+    int fd;
+    char name[MEMORY_NAME_BYTES];
+};
+
+enum loss_state { LOSS_NONE, LOSS_BEING_NOTED, LOSS_NOTED };
+
+struct memory {
+    uint8_t *base;         /* of guest-physical 0; 1 GiB-aligned */
+    uint64_t reserved_end; /* guest-physical end of the reservation, guard included */
+    struct memory_options options;
+    bool ksm_checked; /* warned at most once, not at each reset */
+    size_t region_count;
+    struct memory_region regions[MEMORY_MAX_SPANS];
+
+    /* Written by the owner's thread while no vCPU runs. The signal handler reads it on
+     * any thread: an entry is complete before the count (release/acquire) covers it. */
+    struct memory_map maps[MEMORY_MAX_MAPS];
+    _Atomic size_t map_count;
+
+    /* The first loss. `loss_state` orders it: whoever moves NONE to BEING_NOTED writes
+     * the two fields below and then publishes NOTED. */
+    _Atomic int loss_state;
+    uint64_t loss_gpa;
+    char loss_name[MEMORY_NAME_BYTES];
+
+    /* `notify_context` is written before `notify` (release/acquire). */
+    void (*_Atomic notify)(void *context);
+    void *notify_context;
+    atomic_bool notified;
+};
+
+/* Makes the SIGBUS handler know `memory`, and installs it at the first call. */
+int memory_loss_register(struct memory *memory, struct error *err) MUST_CHECK;
+void memory_loss_unregister(struct memory *memory);
+
+/* The map that holds the page at `gpa`; NULL if the page is no file's. */
+const struct memory_map *memory_map_find(const struct memory *memory, uint64_t gpa);
+
+#endif
