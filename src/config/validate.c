@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether settings are well-formed each, and agree with each other. */
+#include "config/schema_private.h"
+
+#include <errno.h>
+#include <regex.h>
+#include <string.h>
+
+#include "base/bytes.h"
+
+/* A name is a folder under /run and appears in `husk list`. */
+#define NAME_MAXIMUM 64
+#define NAME_CHARACTERS                                                                  \
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+
+/* Huge pages of x86-64 (Intel SDM volume 3, 4.3). */
+#define HUGE_PAGE_BYTES (2 * MIB)
+
+int config_check_path(const char *text, struct error *err)
+{
+    if (*text == '\0')
+        return error_set(err, EINVAL, "the file name is empty");
+    return 0;
+}
+
+int config_check_name(const char *text, struct error *err)
+{
+    size_t length = strlen(text);
+
+    if (length == 0 || length > NAME_MAXIMUM || text[0] == '.' ||
+        strspn(text, NAME_CHARACTERS) != length)
+        return error_set(
+            err, EINVAL,
+            "'%s' is no name; use 1 to %d letters, digits, '-', '_' and '.', "
+            "not beginning with '.'",
+            config_quote_string(text).text, NAME_MAXIMUM);
+    return 0;
+}
+
+int config_check_regex(const char *text, struct error *err)
+{
+    char reason[128];
+    regex_t regex;
+    int result = regcomp(&regex, text, REG_EXTENDED | REG_NOSUB);
+
+    if (result == 0) {
+        regfree(&regex);
+        return 0;
+    }
+    (void)regerror(result, &regex, reason, sizeof(reason));
+    return error_set(err, EINVAL, "'%s' is not a regular expression: %s",
+                     config_quote_string(text).text, reason);
+}
+
+static int check_image(const struct vm_config *config, struct error *err)
+{
+    bool firmware_protocol =
+        config->protocol != NULL && strcmp(config->protocol, "firmware") == 0;
+
+    if (config->kernel == NULL && config->firmware == NULL)
+        return error_set(err, EINVAL,
+                         "no kernel is given; name one as in 'husk run vmlinuz', or use "
+                         "--firmware");
+    if (config->kernel != NULL && config->firmware != NULL)
+        return error_set(err, EINVAL,
+                         "--kernel and --firmware exclude each other; leave one out");
+    if (firmware_protocol && config->firmware == NULL)
+        return error_set(err, EINVAL, "--protocol firmware needs --firmware");
+    if (config->firmware != NULL && config->initrd_count > 0)
+        return error_set(err, EINVAL, "--initrd needs a kernel, and --firmware is none");
+    return 0;
+}
+
+static int check_huge_pages(const struct vm_config *config, struct error *err)
+{
+    if (!config->huge_pages)
+        return 0;
+    if (config->memory_bytes % HUGE_PAGE_BYTES != 0)
+        return error_set(err, EINVAL,
+                         "--huge-pages needs --memory to be a multiple of 2 MiB");
+    if (strcmp(config->images, "map") == 0)
+        return error_set(err, EINVAL,
+                         "--huge-pages cannot hold mapped files; leave out --images map");
+    return 0;
+}
+
+int config_validate(const struct vm_config *config, struct error *err)
+{
+    int result = 0;
+
+    for (const struct config_setting *row = config_settings; row->flag != NULL; row++)
+        if (config_setting_check(config, row, err) != 0)
+            return error_prefix(err, "--%s", row->flag);
+    result = check_image(config, err);
+    if (result == 0)
+        result = check_huge_pages(config, err);
+    if (result == 0 && config->quiet && config->verbosity > 0)
+        result = error_set(err, EINVAL,
+                           "--quiet and --verbose exclude each other; leave one out");
+    return result;
+}
