@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who executes guest instructions.
+ *
+ * An accelerator is one const table of functions. It gets guest memory, a processor model
+ * and entry states, runs vCPUs until something concerns the rest of the machine, and says
+ * what in a struct vcpu_exit. It contains the interrupt controllers (local APICs, IOAPIC,
+ * 8259) and the 8254, in the host kernel or in its own code; the rest raises lines
+ * through `set_line` and `signal_msi`.
+ *
+ * Threads: vm_create, vm_destroy, vcpu_create, vcpu_destroy, get/set_state on the
+ * VM's owner while no vCPU runs; vcpu_run on the vCPU's own thread; vcpu_kick, set_line,
+ * signal_msi on any thread.
+ */
+#ifndef HUSK_ACCEL_ACCEL_H
+#define HUSK_ACCEL_ACCEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "memory/memory.h"
+#include "x86/x86.h"
+
+struct accel_vm;
+struct accel_vcpu;
+
+enum vcpu_exit_kind {
+    VCPU_EXIT_PORT,     /* port access: serve it, then run again */
+    VCPU_EXIT_MMIO,     /* access outside RAM: serve it, then run again */
+    VCPU_EXIT_KICKED,   /* vcpu_kick, or a signal */
+    VCPU_EXIT_SHUTDOWN, /* triple fault */
+    VCPU_EXIT_FAILED,   /* the accelerator cannot go on; see `failure` */
+};
+
+struct vcpu_exit {
+    enum vcpu_exit_kind kind;
+    union {
+        struct {
+            uint16_t port;
+            uint8_t size;   /* of one access: 1, 2, 4 */
+            uint32_t count; /* accesses in a row (string instructions) */
+            bool write;
+            void *data; /* size * count bytes, to read or to fill before the next run */
+        } port;
+        struct {
+            uint64_t gpa;
+            uint8_t size; /* 1 to 8 */
+            bool write;
+            void *data;
+        } mmio;
+    };
+    struct error failure; /* VCPU_EXIT_FAILED */
+};
+
+/* The local APIC of one vCPU as its processor sees it, for accelerators that have none.
+ * All but what is said are called on the vCPU's thread. */
+struct irq_source {
+    void *context;
+    /* Takes the highest interrupt above the processor priority into service: its vector,
+     * or -1. */
+    int (*acknowledge)(void *context);
+    /* The MSRs that are the APIC's: IA32_APIC_BASE, x2APIC (0x800 to 0x8ff), TSC
+     * deadline. False: not one of them, or refused (#GP). */
+    bool (*read_msr)(void *context, uint32_t index, uint64_t *value);
+    bool (*write_msr)(void *context, uint32_t index, uint64_t value);
+    /* The register page at IA32_APIC_BASE: true if `gpa` lies in it and the APIC has
+     * answered. */
+    bool (*read)(void *context, uint64_t gpa, unsigned size, uint64_t *value);
+    bool (*write)(void *context, uint64_t gpa, unsigned size, uint64_t value);
+    /* Task priority, bits 7..4 of TPR, as CR8 has it. */
+    uint8_t (*get_priority)(void *context);
+    void (*set_priority)(void *context, uint8_t priority);
+};
+
+/* The machine around the processors, for accelerators that access it themselves rather
+ * than by exits. Called on vCPU threads. `data` holds `size` bytes. */
+struct accel_machine {
+    void *context;
+    void (*port)(void *context, uint32_t cpu_index, uint16_t port, unsigned size,
+                 bool write, void *data);
+    void (*mmio)(void *context, uint32_t cpu_index, uint64_t gpa, unsigned size,
+                 bool write, void *data);
+    const struct irq_source *(*irq_source)(void *context, uint32_t cpu_index);
+};
+
+struct accel_vm_options {
+    uint32_t cpu_count;
+    const struct accel_machine
+        *machine; /* borrowed; needed where vcpu_event is not NULL */
+};
+
+/* What a local APIC tells its processor. */
+enum accel_event {
+    ACCEL_EVENT_INTERRUPT, /* acknowledge may have a vector */
+    ACCEL_EVENT_NMI,
+    ACCEL_EVENT_INIT,
+    ACCEL_EVENT_STARTUP, /* with the SIPI vector */
+};
+
+/* A guest address whose writes ring an eventfd. */
+struct accel_doorbell {
+    uint64_t address; /* guest-physical, or a port */
+    bool is_port;
+    uint32_t size_bytes; /* 1, 2, 4, 8; 0: any (faster where the host has it) */
+    bool has_match;      /* only writes of `match` */
+    uint64_t match;
+    int fd; /* borrowed until detached */
+};
+
+struct accel_ops {
+    const char *name; /* also the start of each error's text: "kvm: ..." */
+
+    /* 0 if this host can run it; else why not and what would help. */
+    int (*probe)(struct error *err);
+
+    int (*vm_create)(const struct accel_vm_options *options, struct memory *memory,
+                     struct accel_vm **vm, struct error *err);
+    void (*vm_destroy)(struct accel_vm *vm); /* after its vCPUs */
+
+    /* vCPU 0 runs at once, the others wait for INIT and SIPI. */
+    int (*vcpu_create)(struct accel_vm *vm, uint32_t index, struct accel_vcpu **vcpu,
+                       struct error *err);
+    void (*vcpu_destroy)(struct accel_vcpu *vcpu);
+    int (*get_state)(struct accel_vcpu *vcpu, struct cpu_state *state, struct error *err);
+    int (*set_state)(struct accel_vcpu *vcpu, const struct cpu_state *state,
+                     struct error *err);
+
+    /* Runs guest code until *exit has something for the rest of the machine. */
+    void (*vcpu_run)(struct accel_vcpu *vcpu, struct vcpu_exit *exit);
+    /* Makes vcpu_run, now or at its next call, return VCPU_EXIT_KICKED soon. Waits for
+     * nothing. */
+    void (*vcpu_kick)(struct accel_vcpu *vcpu);
+
+    /* NULL: the accelerator has the interrupt controllers and the 8254, and set_line and
+     * signal_msi reach them. Otherwise they are devices of the machine (set_line and
+     * signal_msi are NULL), and this is how the local APIC of a vCPU speaks to it. Any
+     * thread. */
+    void (*vcpu_event)(struct accel_vcpu *vcpu, enum accel_event event, uint8_t vector);
+
+    /* Interrupt line `gsi` (0 to 23) to `level`. */
+    int (*set_line)(struct accel_vm *vm, uint32_t gsi, bool level, struct error *err);
+    /* One message-signalled interrupt (PCI address and data). */
+    int (*signal_msi)(struct accel_vm *vm, uint64_t address, uint32_t data,
+                      struct error *err);
+
+    /* Optional short cuts of the host kernel; NULL: the caller takes the way through
+     * vcpu_exit and signal_msi. */
+
+    /* Guest writes to the doorbell signal its eventfd and do not exit. */
+    int (*ioeventfd)(struct accel_vm *vm, const struct accel_doorbell *doorbell,
+                     bool attach, struct error *err);
+    /* A write to eventfd `fd` pulses line `gsi`. */
+    int (*irqfd)(struct accel_vm *vm, int fd, uint32_t gsi, bool attach,
+                 struct error *err);
+};
+
+/* All that are built in, best first; NULL-terminated (accels.c). */
+extern const struct accel_ops *const accels[];
+
+/* The one named `name`, or for "auto" the first that works here. `reason` (at least 256
+ * bytes) says why auto took it. Unknown name, or none works: error with each one's
+ * reason. */
+int accel_choose(const char *name, const struct accel_ops **accel, char *reason,
+                 size_t reason_size, struct error *err) MUST_CHECK;
+
+#endif
