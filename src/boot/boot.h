@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From files to a guest's first instruction, in three steps:
+ *
+ * - boot_inputs_open opens and describes the files; a compressed kernel is unpacked.
+ * - boot_plan_build turns facts into a plan: every byte that will be in guest memory, and
+ *   from where. Pure: no guest, no accelerator. `husk plan` prints it, tests compare it.
+ * - boot_load carries the plan out on a guest memory; a reset carries it out again.
+ *
+ * All on the thread that owns the VM.
+ */
+#ifndef HUSK_BOOT_BOOT_H
+#define HUSK_BOOT_BOOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/input_file.h"
+#include "image/image.h"
+#include "memory/memory.h"
+#include "x86/x86.h"
+
+enum boot_protocol {
+    BOOT_AUTO,
+    BOOT_PVH,
+    BOOT_LINUX64, /* ELF64 or bzImage, entered in long mode */
+    BOOT_LINUX32, /* bzImage, entered in 32-bit protected mode */
+    BOOT_MULTIBOOT1,
+    BOOT_MULTIBOOT2,
+    BOOT_FIRMWARE, /* raw code, entered at the reset vector */
+};
+const char *boot_protocol_name(enum boot_protocol protocol); /* as --protocol spells it */
+
+#define BOOT_MAX_INITRDS 16
+
+/* What the user asked for; strings are borrowed. */
+struct boot_options {
+    const char *kernel_path;   /* either this */
+    const char *firmware_path; /* or that, without initrds; the other is NULL */
+    const char *initrd_paths[BOOT_MAX_INITRDS];
+    size_t initrd_count;
+    const char *cmdline; /* complete; not NULL */
+    enum boot_protocol protocol;
+    enum input_policy images;
+    bool huge_pages;       /* guest RAM cannot take file maps: everything is copied */
+    uint64_t memory_bytes; /* RAM, multiple of 4 KiB */
+    uint32_t cpu_count;
+    struct image_cache_options cache;
+};
+
+/* The files of a boot, open. `unpacked` is what a compressed kernel contains. */
+struct boot_inputs {
+    struct input_file kernel; /* or firmware */
+    struct image image;       /* of the kernel file as given */
+    bool has_unpacked;
+    struct input_file unpacked;
+    struct image unpacked_image;
+    enum image_cache_outcome cache_outcome;
+    char cache_reason[256];
+    struct input_file initrds[BOOT_MAX_INITRDS];
+    size_t initrd_count;
+};
+
+/* Errors name the file. On failure nothing stays open. */
+int boot_inputs_open(struct boot_inputs *inputs, const struct boot_options *options,
+                     struct error *err) MUST_CHECK;
+void boot_inputs_close(struct boot_inputs *inputs);
+
+enum boot_range_kind {
+    BOOT_MAP,       /* pages of a file, copy-on-write */
+    BOOT_COPY,      /* bytes of a file, read into RAM; `reason` says why not mapped */
+    BOOT_ZERO,      /* must be zero (bss, padding); fresh RAM already is */
+    BOOT_GENERATED, /* bytes husk made: tables, command line, page tables */
+};
+
+struct boot_range {
+    uint64_t gpa;
+    uint64_t size_bytes;
+    enum boot_range_kind kind;
+    size_t file;          /* MAP, COPY: index into the plan's files */
+    uint64_t file_offset; /* MAP, COPY */
+    uint8_t *bytes;       /* GENERATED: owned by the plan */
+    const char *what;     /* "kernel segment 2", "start_info"; static or plan's */
+    const char *reason;   /* COPY: why; static, plan's or inputs'; NULL otherwise */
+};
+
+enum boot_file_role {
+    BOOT_FILE_KERNEL,
+    BOOT_FILE_UNPACKED,
+    BOOT_FILE_INITRD,
+    BOOT_FILE_FIRMWARE
+};
+
+const char *boot_file_role_name(enum boot_file_role role); /* "kernel", ... */
+
+struct boot_file {
+    enum boot_file_role role;
+    const struct input_file *input; /* borrowed from the boot_inputs */
+    const char *name;               /* "kernel PATH", for messages; plan's */
+};
+
+/* e820 types (ACPI 6.4, table 15-374). */
+#define BOOT_E820_RAM 1
+#define BOOT_E820_RESERVED 2
+#define BOOT_E820_ACPI 3
+
+struct boot_e820 {
+    uint64_t gpa;
+    uint64_t size_bytes;
+    uint32_t type; /* the gaps between entries belong to nothing */
+};
+
+#define BOOT_MAX_RANGES 512
+#define BOOT_MAX_FILES (BOOT_MAX_INITRDS + 2)
+#define BOOT_MAX_E820 16
+
+struct boot_bytes {
+    uint64_t mapped;
+    uint64_t copied;
+    uint64_t zeroed;
+    uint64_t generated;
+};
+
+struct boot_text;
+
+struct boot_plan {
+    enum boot_protocol protocol; /* never BOOT_AUTO */
+    char protocol_reason[160];   /* why auto took it */
+    struct cpu_state entry;      /* of the first vCPU; the others wait for INIT/SIPI */
+    size_t span_count;
+    struct memory_span spans[MEMORY_MAX_SPANS]; /* RAM, and firmware below 4 GiB */
+    size_t file_count;
+    struct boot_file files[BOOT_MAX_FILES];
+    size_t e820_count;
+    struct boot_e820 e820[BOOT_MAX_E820];
+    size_t range_count;
+    struct boot_range ranges[BOOT_MAX_RANGES]; /* sorted by gpa, no overlap */
+    struct boot_bytes bytes;
+    struct boot_text *texts; /* made up for `what` and `reason`; owned */
+};
+
+/* Builds the plan. Every range is checked against RAM and against the other ranges; the
+ * sentence names what does not fit and how much memory would do. The inputs must outlive
+ * the plan. */
+int boot_plan_build(const struct boot_inputs *inputs, const struct boot_options *options,
+                    struct boot_plan **plan, struct error *err) MUST_CHECK;
+void boot_plan_destroy(struct boot_plan *plan); /* accepts NULL */
+
+/* Carries the plan out on memory whose spans are the plan's and which is zero (fresh or
+ * reset). A map that the kernel refuses now is an error naming the file. */
+int boot_load(const struct boot_plan *plan, struct memory *memory,
+              struct error *err) MUST_CHECK;
+
+#endif
