@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Joins configuration, boot plan, memory, accelerator and devices into a machine. */
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "vm/vm_private.h"
+
+/* ---- the configuration's words -------------------------------------------------------
+ */
+
+/* The schema's choices of --protocol are the names boot/ has. */
+static enum boot_protocol protocol_from_name(const char *name)
+{
+    enum boot_protocol protocol = BOOT_AUTO;
+
+    while (protocol <= BOOT_FIRMWARE && strcmp(name, boot_protocol_name(protocol)) != 0)
+        protocol++;
+    CHECK(protocol <= BOOT_FIRMWARE);
+    return protocol;
+}
+
+static enum input_policy policy_from_name(const char *name)
+{
+    if (strcmp(name, "map") == 0)
+        return INPUT_POLICY_MAP;
+    if (strcmp(name, "copy") == 0)
+        return INPUT_POLICY_COPY;
+    return INPUT_POLICY_AUTO;
+}
+
+int vm_boot_options(const struct vm_config *config, const char *cmdline,
+                    struct boot_options *options, struct error *err)
+{
+    if (cmdline == NULL)
+        return error_set(err, -ENOMEM, "out of memory for the command line");
+    *options = (struct boot_options){
+        .kernel_path = config->kernel,
+        .firmware_path = config->firmware,
+        .initrd_count = config->initrd_count,
+        .cmdline = cmdline,
+        .protocol = protocol_from_name(config->protocol),
+        .images = policy_from_name(config->images),
+        .huge_pages = config->huge_pages,
+        .memory_bytes = config->memory_bytes,
+        .cpu_count = (uint32_t)config->cpu_count,
+        .cache = {.disabled = config->no_cache},
+    };
+    for (size_t i = 0; i < config->initrd_count; i++)
+        options->initrd_paths[i] = config->initrds[i];
+    return 0;
+}
+
+/* ---- what devices and the console call ------------------------------------------------
+ */
+
+static void set_irq(void *context, uint32_t line, bool level)
+{
+    static struct log_gate gate;
+    struct vm *vm = context;
+    struct error err = ERROR_NONE;
+
+    if (vm->accel->set_line(vm->accel_vm, line, level, &err) < 0 && log_gate_open(&gate))
+        log_warn("interrupt line %u: %s", line, err.text);
+}
+
+static void request(void *context, enum machine_request what)
+{
+    vm_ask(context, what == MACHINE_RESET ? VM_REQUEST_RESET : VM_REQUEST_POWER_OFF);
+}
+
+static void debug_exit(void *context, uint32_t value)
+{
+    struct vm *vm = context;
+
+    atomic_store(&vm->debug_exit_value, value);
+    vm_ask(vm, VM_REQUEST_DEBUG_EXIT);
+}
+
+static void console_write(void *context, const uint8_t *bytes, size_t size)
+{
+    struct vm *vm = context;
+
+    stages_mark(&vm->stages, STAGE_START_KERNEL);
+    console_output(vm->console, bytes, size);
+}
+
+static size_t console_feed(void *context, const uint8_t *bytes, size_t size)
+{
+    struct vm *vm = context;
+
+    return chipset_console_input(vm->chipset, bytes, size);
+}
+
+static void console_has_room(void *context)
+{
+    struct vm *vm = context;
+
+    console_room(vm->console);
+}
+
+/* Signal context. */
+static void note_loss(void *context)
+{
+    struct vm *vm = context;
+    const uint64_t one = 1;
+
+    if (write(vm->loss_fd, &one, sizeof(one)) < 0)
+        return; /* an eventfd that is already signalled tells the same */
+}
+
+/* ---- processors
+ * ------------------------------------------------------------------------ */
+
+void vm_drop_processors(struct vm *vm)
+{
+    for (uint32_t i = 0; i < vm->vcpu_count; i++) {
+        if (vm->vcpus[i].accel_vcpu != NULL)
+            vm->accel->vcpu_destroy(vm->vcpus[i].accel_vcpu);
+        vm->vcpus[i].accel_vcpu = NULL;
+    }
+    if (vm->accel_vm != NULL)
+        vm->accel->vm_destroy(vm->accel_vm);
+    vm->accel_vm = NULL;
+}
+
+int vm_make_processors(struct vm *vm, struct error *err)
+{
+    const struct accel_vm_options options = {.cpu_count = vm->vcpu_count};
+
+    if (vm->accel->vm_create(&options, vm->memory, &vm->accel_vm, err) < 0)
+        return err->code;
+    for (uint32_t i = 0; i < vm->vcpu_count; i++)
+        if (vm->accel->vcpu_create(vm->accel_vm, i, &vm->vcpus[i].accel_vcpu, err) < 0)
+            return err->code;
+    return vm->accel->set_state(vm->vcpus[0].accel_vcpu, &vm->plan->entry, err);
+}
+
+/* ---- assembly, in order
+ * ---------------------------------------------------------------- */
+
+static void report_fallbacks(const struct boot_plan *plan)
+{
+    if (!log_enabled(LOG_INFO))
+        return;
+    for (size_t i = 0; i < plan->range_count; i++) {
+        const struct boot_range *range = &plan->ranges[i];
+
+        if (range->kind == BOOT_COPY)
+            log_info("%s: %lu bytes copied, not mapped: %s", range->what,
+                     (unsigned long)range->size_bytes, range->reason);
+    }
+}
+
+static int make_plan(struct vm *vm, struct error *err)
+{
+    vm->cmdline = config_cmdline(vm->config);
+    if (vm_boot_options(vm->config, vm->cmdline, &vm->boot_options, err) < 0)
+        return err->code;
+    if (boot_inputs_open(&vm->inputs, &vm->boot_options, err) < 0)
+        return err->code;
+    vm->has_inputs = true;
+    if (boot_plan_build(&vm->inputs, &vm->boot_options, &vm->plan, err) < 0)
+        return err->code;
+    report_fallbacks(vm->plan);
+    stages_mark(&vm->stages, STAGE_PLAN);
+    return 0;
+}
+
+static int make_memory(struct vm *vm, struct error *err)
+{
+    const struct memory_options options = {
+        .huge_pages = vm->config->huge_pages,
+        .mergeable = vm->config->ksm,
+        .prefault = vm->config->prefault,
+    };
+
+    if (memory_create(vm->plan->spans, vm->plan->span_count, &options, &vm->memory, err) <
+        0)
+        return err->code;
+    memory_on_loss(vm->memory, note_loss, vm);
+    if (boot_load(vm->plan, vm->memory, err) < 0 ||
+        memory_apply_advice(vm->memory, err) < 0)
+        return err->code;
+    stages_mark(&vm->stages, STAGE_MEMORY);
+    return 0;
+}
+
+static int make_accelerator(struct vm *vm, struct error *err)
+{
+    char reason[256];
+
+    if (accel_choose(vm->config->accel, &vm->accel, reason, sizeof(reason), err) < 0)
+        return err->code;
+    log_info("accelerator %s: %s", vm->accel->name, reason);
+    vm->vcpu_count = (uint32_t)vm->config->cpu_count;
+    vm->vcpus = calloc(vm->vcpu_count, sizeof(vm->vcpus[0]));
+    if (vm->vcpus == NULL)
+        return error_set(err, -ENOMEM, "out of memory for %u vCPUs", vm->vcpu_count);
+    for (uint32_t i = 0; i < vm->vcpu_count; i++) {
+        vm->vcpus[i].vm = vm;
+        vm->vcpus[i].index = i;
+    }
+    return vm_make_processors(vm, err);
+}
+
+static int make_devices(struct vm *vm, struct error *err)
+{
+    const struct vm_config *config = vm->config;
+    const struct byte_sink sink = {.write = console_write, .context = vm};
+    const struct chipset_options options = {
+        .memory_bytes = config->memory_bytes,
+        .serial = strcmp(config->console, "serial") == 0,
+        .console = sink,
+        .debug_console = config->debug_console ? sink : (struct byte_sink){.write = NULL},
+        .debug_exit_port = (uint16_t)config->debug_exit_port,
+        .set_irq = set_irq,
+        .irq_context = vm,
+        .requests = {.request = request, .debug_exit = debug_exit, .context = vm},
+    };
+
+    bus_init(&vm->ports, "port");
+    bus_init(&vm->mmio, "MMIO");
+    if (chipset_create(&options, &vm->ports, &vm->mmio, &vm->chipset, err) < 0)
+        return err->code;
+    chipset_on_console_room(vm->chipset, console_has_room, vm);
+    console_connect(vm->console, console_feed, vm);
+    return 0;
+}
+
+static int make_events(struct vm *vm, struct error *err)
+{
+    struct event_base *base = loop_event_base(vm->loop);
+
+    if (loop_post_init(&vm->post, vm->loop, vm_handle_requests, vm, err) < 0)
+        return err->code;
+    vm->loss_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (vm->loss_fd < 0)
+        return error_set_errno(err, errno, "cannot create an eventfd");
+    vm->loss_event =
+        event_new(base, vm->loss_fd, EV_READ | EV_PERSIST, vm_handle_loss, vm);
+    vm->timeout = evtimer_new(base, vm_handle_timeout, vm);
+    if (vm->loss_event == NULL || vm->timeout == NULL ||
+        event_add(vm->loss_event, NULL) < 0)
+        return error_set(err, -ENOMEM, "out of memory for the main loop");
+    return 0;
+}
+
+int vm_create(const struct vm_config *config, struct loop *loop, struct console *console,
+              void (*ended)(void *context), void *context, struct vm **vm,
+              struct error *err)
+{
+    struct vm *created = calloc(1, sizeof(*created));
+
+    if (created == NULL)
+        return error_set(err, -ENOMEM, "out of memory for the machine");
+    created->config = config;
+    created->loop = loop;
+    created->console = console;
+    created->ended = ended;
+    created->ended_context = context;
+    created->loss_fd = -1;
+    CHECK(pthread_mutex_init(&created->lock, NULL) == 0);
+    CHECK(pthread_cond_init(&created->changed, NULL) == 0);
+    stages_mark(&created->stages, STAGE_CONFIG);
+    if (make_events(created, err) < 0 || make_plan(created, err) < 0 ||
+        make_memory(created, err) < 0 || make_accelerator(created, err) < 0 ||
+        make_devices(created, err) < 0) {
+        vm_destroy(created);
+        return err->code;
+    }
+    *vm = created;
+    return 0;
+}
+
+void vm_destroy(struct vm *vm)
+{
+    if (vm == NULL)
+        return;
+    if (vm->vcpus != NULL)
+        vm_end_threads(vm);
+    if (vm->chipset != NULL)
+        console_connect(vm->console, NULL, NULL);
+    chipset_destroy(vm->chipset);
+    if (vm->vcpus != NULL)
+        vm_drop_processors(vm);
+    free(vm->vcpus);
+    memory_destroy(vm->memory);
+    boot_plan_destroy(vm->plan);
+    if (vm->has_inputs)
+        boot_inputs_close(&vm->inputs);
+    if (vm->timeout != NULL)
+        event_free(vm->timeout);
+    if (vm->loss_event != NULL)
+        event_free(vm->loss_event);
+    fd_close(&vm->loss_fd);
+    if (vm->post.event != NULL)
+        loop_post_finish(&vm->post);
+    free(vm->cmdline);
+    CHECK(pthread_cond_destroy(&vm->changed) == 0);
+    CHECK(pthread_mutex_destroy(&vm->lock) == 0);
+    free(vm);
+}
+
+/* ---- what others look at
+ * ---------------------------------------------------------------- */
+
+const struct boot_plan *vm_plan(const struct vm *vm)
+{
+    return vm->plan;
+}
+
+struct stages *vm_stages(struct vm *vm)
+{
+    return &vm->stages;
+}
+
+void vm_console_break(struct vm *vm)
+{
+    chipset_console_break(vm->chipset);
+}
+
+void vm_counters(const struct vm *vm, struct vm_counters *counters)
+{
+    struct chipset_counters chipset;
+
+    chipset_counters(vm->chipset, &chipset);
+    *counters = (struct vm_counters){
+        .accel = vm->accel->name,
+        .resets = vm->resets,
+        .console_bytes_out = chipset.console_bytes_out,
+        .console_bytes_in = chipset.console_bytes_in,
+    };
+    for (uint32_t i = 0; i < vm->vcpu_count; i++) {
+        const struct vcpu *vcpu = &vm->vcpus[i];
+
+        counters->port_exits += atomic_load(&vcpu->port_exits);
+        counters->mmio_exits += atomic_load(&vcpu->mmio_exits);
+        counters->kicks += atomic_load(&vcpu->kicks);
+    }
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A virtual machine: assembled from a configuration, run by one thread a vCPU, controlled
+ * from the main loop.
+ *
+ * Threads: everything here is called on the loop's thread unless it says otherwise, and
+ * the callbacks come there.
+ */
+#ifndef HUSK_VM_VM_H
+#define HUSK_VM_VM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/loop.h"
+#include "boot/boot.h"
+#include "config/config.h"
+#include "vm/console.h"
+#include "vm/stages.h"
+
+struct vm;
+
+enum vm_state {
+    VM_CREATED,
+    VM_RUNNING,
+    VM_PAUSED,
+    VM_ENDED,
+};
+const char *vm_state_name(enum vm_state state); /* "running", ... */
+
+enum vm_end {
+    VM_END_NONE,       /* still alive */
+    VM_END_POWER_OFF,  /* the guest switched itself off */
+    VM_END_REBOOT,     /* the guest asked for a reset under --no-reboot */
+    VM_END_CRASHED,    /* triple fault */
+    VM_END_DEBUG_EXIT, /* a write to the debug-exit port; `value` */
+    VM_END_STOPPED,    /* vm_stop */
+    VM_END_TIMEOUT,    /* --timeout */
+    VM_END_FAILED,     /* the host side cannot go on; `failure` */
+};
+
+struct vm_outcome {
+    enum vm_end end;
+    uint32_t debug_exit_value;
+    struct error failure;
+};
+
+/* Translates the configuration's words for boot/. Strings are borrowed from `config` and
+ * `cmdline`. Pure; `husk plan` uses it too. */
+int vm_boot_options(const struct vm_config *config, const char *cmdline,
+                    struct boot_options *options, struct error *err) MUST_CHECK;
+
+/* Opens the files, plans, makes memory, loads, creates accelerator, devices and vCPUs.
+ * Nothing runs yet. `config` is borrowed for the VM's life. `ended` is called once. */
+int vm_create(const struct vm_config *config, struct loop *loop, struct console *console,
+              void (*ended)(void *context), void *context, struct vm **vm,
+              struct error *err) MUST_CHECK;
+
+/* Stops what runs, then frees. Accepts NULL. */
+void vm_destroy(struct vm *vm);
+
+int vm_start(struct vm *vm, struct error *err) MUST_CHECK;
+
+/* Returns when no vCPU executes guest code any more. No effect unless running. */
+void vm_pause(struct vm *vm);
+void vm_resume(struct vm *vm); /* no effect unless paused */
+
+/* Presses the power button. False if the guest does not listen to it. */
+bool vm_power_button(struct vm *vm);
+
+/* Ends the VM at once as VM_END_STOPPED (or `end`). No effect when it has ended. */
+void vm_stop(struct vm *vm, enum vm_end end);
+
+/* Writes the registers of all vCPUs to the log. */
+void vm_dump(struct vm *vm);
+
+enum vm_state vm_state(const struct vm *vm);
+const struct vm_outcome *vm_outcome(const struct vm *vm);
+const struct boot_plan *vm_plan(const struct vm *vm);
+struct stages *vm_stages(struct vm *vm);
+
+/* A serial break condition on the console. */
+void vm_console_break(struct vm *vm);
+
+struct vm_counters {
+    const char *accel;
+    uint64_t port_exits;
+    uint64_t mmio_exits;
+    uint64_t kicks;
+    uint64_t resets;
+    uint64_t console_bytes_out;
+    uint64_t console_bytes_in;
+};
+void vm_counters(const struct vm *vm, struct vm_counters *counters);
+
+#endif
