@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The routes with a VM that remembers: every answer, every refusal. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/routes_private.h"
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "fake_vm.h"
+
+struct fixture {
+    struct vm vm;
+    struct vm_config config;
+    struct instance *instance;
+    struct api_machine machine;
+    char runtime[32];
+};
+
+static int set_up(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof(*fixture));
+    struct error err = ERROR_NONE;
+
+    assert_non_null(fixture);
+    memcpy(fixture->runtime, "/tmp/husk-test-XXXXXX", sizeof("/tmp/husk-test-XXXXXX"));
+    assert_non_null(mkdtemp(fixture->runtime));
+    assert_int_equal(setenv("XDG_RUNTIME_DIR", fixture->runtime, 1), 0);
+    assert_int_equal(instance_create("web", &fixture->instance, &err), 0);
+    fixture->vm.state = VM_RUNNING;
+    fixture->vm.plan.protocol = BOOT_PVH;
+    fixture->vm.counters.accel = "kvm";
+    fixture->config.memory_bytes = 64 * MIB;
+    fixture->config.cpu_count = 2;
+    fixture->machine = (struct api_machine){
+        .vm = &fixture->vm, .config = &fixture->config, .instance = fixture->instance};
+    *state = fixture;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *fixture = *state;
+    char path[64];
+
+    instance_destroy(fixture->instance);
+    (void)snprintf(path, sizeof(path), "%s/husk", fixture->runtime);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rmdir(fixture->runtime), 0);
+    free(fixture);
+    return 0;
+}
+
+static struct api_answer ask(const struct fixture *fixture, const char *method,
+                             const char *path, const char *body)
+{
+    struct api_question question = {
+        .method = method, .path = path, .body = body, .body_bytes = strlen(body)};
+
+    return api_answer(&fixture->machine, &question);
+}
+
+static void assert_done(const struct fixture *fixture, const char *method,
+                        const char *path, const char *body)
+{
+    struct api_answer answer = ask(fixture, method, path, body);
+
+    assert_int_equal(answer.status, 204);
+    assert_null(answer.body);
+}
+
+static void assert_fault(const struct fixture *fixture, const char *method,
+                         const char *path, const char *body, int status,
+                         const char *message)
+{
+    struct api_answer answer = ask(fixture, method, path, body);
+
+    assert_int_equal(answer.status, status);
+    assert_int_equal(json_object_size(answer.body), 1);
+    assert_string_equal(json_string_value(json_object_get(answer.body, "fault_message")),
+                        message);
+    json_decref(answer.body);
+}
+
+static void assert_document(const struct api_answer *answer, const char *expected)
+{
+    char *text = json_dumps(answer->body, JSON_COMPACT);
+
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void identity_says_what_runs(void **state)
+{
+    struct fixture *fixture = *state;
+    struct api_answer answer;
+    char expected[512];
+
+    fixture->config.kernel = strdup("/boot/vmlinux");
+    answer = ask(fixture, "GET", "/", "");
+    assert_int_equal(answer.status, 200);
+    assert_true(json_integer_value(json_object_get(answer.body, "uptime_ms")) >= 0);
+    assert_int_equal(json_object_set_new(answer.body, "uptime_ms", json_integer(7)), 0);
+    (void)snprintf(expected, sizeof(expected),
+                   "{\"schema\":1,\"name\":\"web\",\"state\":\"running\",\"pid\":%ld,"
+                   "\"accel\":\"kvm\",\"uptime_ms\":7,\"kernel\":\"/boot/vmlinux\","
+                   "\"protocol\":\"pvh\",\"memory_bytes\":67108864,\"vcpus\":2}",
+                   (long)getpid());
+    assert_document(&answer, expected);
+    json_decref(answer.body);
+    free(fixture->config.kernel);
+}
+
+static void statistics_add_counters_plan_stages_and_memory(void **state)
+{
+    struct fixture *fixture = *state;
+    struct api_answer answer;
+    json_t *process;
+
+    fixture->vm.counters = (struct vm_counters){.accel = "kvm",
+                                                .port_exits = 1,
+                                                .mmio_exits = 2,
+                                                .kicks = 3,
+                                                .resets = 4,
+                                                .console_bytes_out = 5,
+                                                .console_bytes_in = UINT64_MAX};
+    fixture->vm.plan.bytes = (struct boot_bytes){1000, 200, 30, 4};
+    atomic_store(&fixture->vm.stages.at_ns[STAGE_CONFIG], 250000);
+    atomic_store(&fixture->vm.stages.at_ns[STAGE_INIT_END], 2500000);
+    answer = ask(fixture, "GET", "/stat", "");
+    assert_int_equal(answer.status, 200);
+
+    process = json_object_get(answer.body, "process");
+    assert_true(json_integer_value(json_object_get(process, "rss_bytes")) >= 4096);
+    assert_true(json_integer_value(json_object_get(process, "pss_bytes")) >= 1024);
+    assert_true(json_integer_value(json_object_get(process, "private_bytes")) >= 4096);
+    assert_int_equal(json_object_size(process), 3);
+    assert_int_equal(json_object_del(answer.body, "process"), 0);
+    assert_int_equal(json_object_set_new(answer.body, "uptime_ms", json_integer(7)), 0);
+    assert_int_equal(json_object_set_new(answer.body, "pid", json_integer(8)), 0);
+    assert_document(
+        &answer,
+        "{\"schema\":1,\"name\":\"web\",\"state\":\"running\",\"pid\":8,"
+        "\"accel\":\"kvm\",\"uptime_ms\":7,\"kernel\":null,\"protocol\":\"pvh\","
+        "\"memory_bytes\":67108864,\"vcpus\":2,"
+        "\"counters\":{\"port_exits\":1,\"mmio_exits\":2,\"kicks\":3,\"resets\":4,"
+        "\"console_bytes_out\":5,\"console_bytes_in\":9223372036854775807},"
+        "\"plan_bytes\":{\"mapped\":1000,\"copied\":200,\"zeroed\":30,\"generated\":4},"
+        "\"stages_ms\":{\"config\":0.25,\"plan\":null,\"memory\":null,\"init_end\":2.5,"
+        "\"start_kernel\":null,\"start_user\":null,\"end\":null}}");
+    json_decref(answer.body);
+}
+
+static void a_path_that_is_no_utf8_does_not_break_the_document(void **state)
+{
+    struct fixture *fixture = *state;
+    char path[] = "/k\xff\xc3rnel";
+    struct api_answer answer;
+
+    fixture->config.firmware = path;
+    answer = ask(fixture, "GET", "/", "");
+    assert_int_equal(answer.status, 200);
+    assert_string_equal(json_string_value(json_object_get(answer.body, "kernel")),
+                        "/k??rnel");
+    json_decref(answer.body);
+}
+
+static void pause_and_resume_reach_the_vm(void **state)
+{
+    struct fixture *fixture = *state;
+
+    assert_done(fixture, "PATCH", "/vm", "{\"state\":\"Paused\"}");
+    assert_int_equal(fixture->vm.pauses, 1);
+    assert_int_equal(fixture->vm.state, VM_PAUSED);
+    assert_done(fixture, "PATCH", "/vm", " { \"state\" : \"Resumed\" } \n");
+    assert_int_equal(fixture->vm.resumes, 1);
+    assert_int_equal(fixture->vm.state, VM_RUNNING);
+}
+
+static void actions_reach_the_vm(void **state)
+{
+    struct fixture *fixture = *state;
+
+    assert_done(fixture, "PUT", "/actions", "{\"action_type\":\"SendCtrlAltDel\"}");
+    assert_int_equal(fixture->vm.presses, 1);
+    assert_done(fixture, "PUT", "/actions", "{\"action_type\":\"Dump\"}");
+    assert_int_equal(fixture->vm.dumps, 1);
+}
+
+static void stop_is_left_to_the_sender_of_the_answer(void **state)
+{
+    struct fixture *fixture = *state;
+    struct api_answer answer =
+        ask(fixture, "PUT", "/actions", "{\"action_type\":\"Stop\"}");
+
+    assert_int_equal(answer.status, 204);
+    assert_null(answer.body);
+    assert_true(answer.stop);
+    assert_int_equal(fixture->vm.stops, 0);
+    assert_false(ask(fixture, "PUT", "/actions", "{\"action_type\":\"Dump\"}").stop);
+}
+
+static void a_deaf_guest_is_said_to_be_deaf(void **state)
+{
+    struct fixture *fixture = *state;
+
+    fixture->vm.ignores_power_button = true;
+    assert_fault(fixture, "PUT", "/actions", "{\"action_type\":\"SendCtrlAltDel\"}", 409,
+                 "the guest does not listen to the power button");
+}
+
+static void refuses_what_the_state_forbids(void **state)
+{
+    static const struct {
+        enum vm_state state;
+        const char *method;
+        const char *path;
+        const char *body;
+        const char *message;
+    } cases[] = {
+        {VM_CREATED, "PATCH", "/vm", "{\"state\":\"Paused\"}",
+         "the VM has not started yet"},
+        {VM_CREATED, "PATCH", "/vm", "{\"state\":\"Resumed\"}",
+         "the VM has not started yet"},
+        {VM_ENDED, "PATCH", "/vm", "{\"state\":\"Paused\"}", "the VM has ended"},
+        {VM_ENDED, "PATCH", "/vm", "{\"state\":\"Resumed\"}", "the VM has ended"},
+        {VM_ENDED, "PUT", "/actions", "{\"action_type\":\"SendCtrlAltDel\"}",
+         "the VM has ended"},
+        {VM_PAUSED, "PUT", "/actions", "{\"action_type\":\"SendCtrlAltDel\"}",
+         "the VM is paused: resume it first"},
+    };
+    struct fixture *fixture = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        fixture->vm.state = cases[i].state;
+        assert_fault(fixture, cases[i].method, cases[i].path, cases[i].body, 409,
+                     cases[i].message);
+    }
+    assert_int_equal(fixture->vm.pauses + fixture->vm.resumes + fixture->vm.presses, 0);
+}
+
+static void refuses_bodies_that_are_not_exactly_right(void **state)
+{
+    static const struct {
+        const char *body;
+        const char *message;
+    } cases[] = {
+        {"", "the body is empty: it must be an object with \"state\""},
+        {"{", "the body is no JSON: line 1, column 1: string or '}' expected near end of "
+              "file"},
+        {"{\"state\":\"Paused\"} x",
+         "the body is no JSON: line 1, column 20: end of file expected near 'x'"},
+        {"{\"state\":\"Paused\",\"state\":\"Resumed\"}",
+         "the body is no JSON: line 1, column 25: duplicate object key near '\"state\"'"},
+        {"[]", "the body must be an object with \"state\""},
+        {"{}", "field \"state\" is missing"},
+        {"{\"state\":1}", "field \"state\" must be a string"},
+        {"{\"state\":null}", "field \"state\" must be a string"},
+        {"{\"state\":\"Paused\",\"force\":true}",
+         "unknown field \"force\": there is only \"state\""},
+        {"{\"state\":\"paused\"}",
+         "unknown state \"paused\": it must be Paused or Resumed"},
+        {"{\"state\":\"0123456789012345678901234567890123456789012345678901234567890123"
+         "cut\"}",
+         "unknown state "
+         "\"0123456789012345678901234567890123456789012345678901234567890123\": it must "
+         "be Paused or Resumed"},
+    };
+    struct fixture *fixture = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        assert_fault(fixture, "PATCH", "/vm", cases[i].body, 400, cases[i].message);
+    assert_int_equal(fixture->vm.pauses, 0);
+}
+
+/* The 64th byte is in the middle of a character. */
+static void a_quoted_word_that_is_cut_stays_a_string(void **state)
+{
+    struct fixture *fixture = *state;
+
+    assert_fault(fixture, "PUT", "/actions",
+                 "{\"action_type\":\"123456789012345678901234567890123456789012345678901"
+                 "234567890123\xc3\xa4\"}",
+                 400,
+                 "unknown action_type "
+                 "\"123456789012345678901234567890123456789012345678901234567890123?\": "
+                 "it must be SendCtrlAltDel, Stop or Dump");
+}
+
+static void refuses_unknown_paths_and_methods(void **state)
+{
+    struct fixture *fixture = *state;
+    struct api_answer answer;
+
+    assert_fault(fixture, "GET", "/nothing", "", 404,
+                 "no such path: there are /, /stat, /vm and /actions");
+    assert_fault(fixture, "GET", "", "", 404,
+                 "no such path: there are /, /stat, /vm and /actions");
+    assert_fault(fixture, "PUT", "/vm", "{\"state\":\"Paused\"}", 405,
+                 "/vm has PATCH only");
+    assert_fault(fixture, "DELETE", "/", "", 405, "/ has GET only");
+    answer = ask(fixture, "GET", "/actions", "");
+    assert_string_equal(answer.allow, "PUT");
+    json_decref(answer.body);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(identity_says_what_runs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(statistics_add_counters_plan_stages_and_memory,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_path_that_is_no_utf8_does_not_break_the_document, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(pause_and_resume_reach_the_vm, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(actions_reach_the_vm, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(stop_is_left_to_the_sender_of_the_answer, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_deaf_guest_is_said_to_be_deaf, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(refuses_what_the_state_forbids, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(refuses_bodies_that_are_not_exactly_right, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_quoted_word_that_is_cut_stays_a_string, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(refuses_unknown_paths_and_methods, set_up,
+                                        tear_down),
+    };
+
+    clock_mark_start();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
