@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs each test guest on each accelerator that this host offers and compares what it
+prints with expected/NAME.tap, byte for byte: the same guest says the same everywhere.
+
+HUSK is the program, HUSK_BUILD the build folder with the guests in tests/guests/.
+"""
+import fcntl
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+HUSK = os.environ.get("HUSK", "husk")
+BUILD = pathlib.Path(os.environ.get("HUSK_BUILD", "build"))
+IMAGES = BUILD / "tests" / "guests"
+EXPECTED = pathlib.Path(__file__).parent / "expected"
+
+# linux/kvm.h
+KVM_GET_API_VERSION = 0xAE00
+KVM_API_VERSION = 12
+
+DEBUG_EXIT_PORT = 0xF4
+GUEST_TIMEOUT_S = 30
+HUSK_EXIT_POWER_OFF = 0
+HUSK_EXIT_CRASHED = 3
+# What a guest writes when all its tests have run (tap.inc), as husk passes it on.
+GUEST_DONE = 0x10 << 1 | 1
+
+COMMAND_LINE = "console=ttyS0 a=1 -- last word"
+INITRD = b"initrd: its bytes to the last one\n"
+
+# name: (image, options, exit code)
+GUESTS = {
+    "pvh64": ("pvh64.elf", ["--initrd", "{initrd}"], GUEST_DONE),
+    "pvh32": ("pvh32.elf", ["--initrd", "{initrd}"], GUEST_DONE),
+    "linux64": (
+        "linux64.elf",
+        ["--protocol", "linux64", "--initrd", "{initrd}"],
+        GUEST_DONE,
+    ),
+    "bzimage64": ("bzimage.bin", ["--initrd", "{initrd}"], GUEST_DONE),
+    "bzimage32": (
+        "bzimage.bin",
+        ["--protocol", "linux32", "--initrd", "{initrd}"],
+        GUEST_DONE,
+    ),
+    "firmware": ("firmware.bin", [], GUEST_DONE),
+    "exceptions": ("exceptions.elf", [], GUEST_DONE),
+    "timers": ("timers.elf", [], GUEST_DONE),
+    "smp": ("smp.elf", ["--cpus", "2"], GUEST_DONE),
+    "reset": ("reset.elf", ["--initrd", "{initrd}"], GUEST_DONE),
+    "devices": ("devices.elf", [], GUEST_DONE),
+    "poweroff": ("poweroff.elf", [], HUSK_EXIT_POWER_OFF),
+    "crash": ("crash.elf", [], HUSK_EXIT_CRASHED),
+}
+
+
+def reason_against_kvm():
+    """Why this host's KVM cannot be used; None if it can."""
+    try:
+        with open("/dev/kvm", "rb+", buffering=0) as device:
+            version = fcntl.ioctl(device, KVM_GET_API_VERSION, 0)
+    except OSError as error:
+        return f"/dev/kvm cannot be used: {error.strerror}"
+    if version != KVM_API_VERSION:
+        return f"/dev/kvm has API version {version}, not {KVM_API_VERSION}"
+    return None
+
+
+def command(accelerator, image, options, initrd):
+    """The command line that runs `image`."""
+    kernel = ["--firmware"] if image.startswith("firmware") else ["--kernel"]
+    return (
+        [HUSK, "run", "--accel", accelerator, *kernel, str(IMAGES / image)]
+        + ["--memory", "32", "--debug-console"]
+        + ["--debug-exit", str(DEBUG_EXIT_PORT), "--timeout", str(GUEST_TIMEOUT_S)]
+        + ["--cmdline", COMMAND_LINE]
+        + [option.format(initrd=initrd) for option in options]
+    )
+
+
+# name: why not on this host
+ACCELERATORS = {"kvm": reason_against_kvm()}
+
+
+@pytest.mark.parametrize("accelerator", ACCELERATORS)
+@pytest.mark.parametrize("name", GUESTS)
+def test_guest(name, accelerator, tmp_path):
+    if ACCELERATORS[accelerator]:
+        pytest.skip(ACCELERATORS[accelerator])
+    image, options, exit_code = GUESTS[name]
+    initrd = tmp_path / "initrd"
+    initrd.write_bytes(INITRD)
+    result = subprocess.run(
+        command(accelerator, image, options, initrd),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=2 * GUEST_TIMEOUT_S,
+        check=False,
+    )
+    printed = result.stdout.decode(errors="replace")
+    assert printed == (EXPECTED / f"{name}.tap").read_text(), result.stderr.decode()
+    assert result.returncode == exit_code, result.stderr.decode()

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the end-to-end tests share: the husk binary, accelerators of this host, tiny guests.
+
+HUSK names the binary (default: build/husk beside the tests). Guests are a few lines of assembly,
+assembled on the spot into a firmware image that starts at the reset vector.
+"""
+import functools
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HUSK = os.environ.get("HUSK", str(ROOT / "build" / "src" / "husk"))
+
+FIRMWARE_BYTES = 4096
+
+# Helpers for guests in 16-bit mode. `end` powers off by ACPI (S5 type 5, SLP_EN).
+PRELUDE = """
+    .code16
+    .macro outb_imm port, value
+        mov $\\port, %dx
+        mov $\\value, %al
+        out %al, %dx
+    .endm
+    .macro putc value
+        outb_imm 0x3f8, \\value
+    .endm
+    .macro end
+        mov $0x604, %dx
+        mov $0x3400, %ax
+        out %ax, %dx
+        hlt
+    .endm
+    .text
+    .globl start
+start:
+"""
+# 16 bytes below 4 GiB: a jump to the start of the image.
+RESET_VECTOR = """
+    .org 0xff0
+    jmp start
+    .org 0x1000
+"""
+
+
+def run(*arguments, **options):
+    """Runs husk to its end; text in and out."""
+    options.setdefault("timeout", 60)
+    options.setdefault("stdin", subprocess.DEVNULL if "input" not in options else None)
+    if "input" in options:
+        del options["stdin"]
+    return subprocess.run([HUSK, *map(str, arguments)], capture_output=True, text=True,
+                          check=False, **options)
+
+
+@functools.lru_cache(maxsize=None)
+def missing_accelerator():
+    """Why no guest can run here, or None."""
+    try:
+        descriptor = os.open("/dev/kvm", os.O_RDWR)
+    except OSError as error:
+        return f"/dev/kvm: {error.strerror}"
+    os.close(descriptor)
+    return None
+
+
+needs_accelerator = pytest.mark.skipif(missing_accelerator() is not None,
+                                       reason=f"no accelerator: {missing_accelerator()}")
+
+
+def firmware(directory, body):
+    """Assembles `body` (AT&T syntax, 16-bit) into a firmware image and returns its path."""
+    source = pathlib.Path(directory) / "guest.S"
+    linked = source.with_suffix(".elf")
+    image = source.with_suffix(".bin")
+    source.write_text(PRELUDE + body + RESET_VECTOR)
+    subprocess.run(["as", "--32", "-o", source.with_suffix(".o"), source], check=True)
+    subprocess.run(["ld", "-m", "elf_i386", "-Ttext=0", "-e", "0", "-o", linked,
+                    source.with_suffix(".o")], check=True)
+    subprocess.run(["objcopy", "-O", "binary", "-j", ".text", linked, image], check=True)
+    assert image.stat().st_size == FIRMWARE_BYTES
+    return image
