@@ -11,37 +11,6 @@ import husk
 
 SECONDS = 30
 
-# Says R, then sends back what it reads from COM1; 'q' powers off.
-ECHO = """
-    putc 'R'
-1:  mov $0x3fd, %dx
-    in %dx, %al
-    test $1, %al
-    jz 1b
-    mov $0x3f8, %dx
-    in %dx, %al
-    cmp $'q', %al
-    je 2f
-    out %al, %dx
-    jmp 1b
-2:  end
-"""
-
-# Enables the power button in PM1a, says R, and powers off when it is pressed.
-LISTENS = """
-    mov $0x602, %dx
-    mov $0x100, %ax
-    out %ax, %dx
-    putc 'R'
-1:  mov $0x600, %dx
-    in %dx, %ax
-    test $0x100, %ax
-    jz 1b
-    end
-"""
-# The same, but it does not do what it is asked.
-STUBBORN = LISTENS.replace("jz 1b\n    end", "jmp 1b")
-
 
 class Connection(http.client.HTTPConnection):
     """HTTP over a Unix socket."""

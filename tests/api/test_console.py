@@ -1,48 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """husk console: attaching to a running guest and leaving it."""
-import os
-import pty
-import select
 import signal
 import subprocess
-import termios
 import time
 
 import husk
 import pytest
-from instances import ECHO, SECONDS, receive
+from assembly import ECHO
+from instances import SECONDS, receive
+from terminal import Terminal
 
 pytestmark = husk.needs_accelerator
-
-
-class Terminal:
-    """husk console on a pseudo-terminal."""
-
-    def __init__(self, *arguments):
-        self.parent, self.child = pty.openpty()
-        self.before = termios.tcgetattr(self.child)
-        self.process = subprocess.Popen([husk.HUSK, "console", *arguments], stdin=self.child,
-                                        stdout=self.child, stderr=self.child)
-        self.seen = b""
-
-    def expect(self, wanted):
-        deadline = time.monotonic() + SECONDS
-        while wanted not in self.seen:
-            left = max(0, deadline - time.monotonic())
-            ready, _, _ = select.select([self.parent], [], [], left)
-            assert ready, f"{wanted!r} did not come; seen: {self.seen!r}"
-            self.seen += os.read(self.parent, 4096)
-        self.seen = self.seen.split(wanted, 1)[1]
-
-    def type(self, text):
-        os.write(self.parent, text)
-
-    def end(self):
-        code = self.process.wait(timeout=SECONDS)
-        assert termios.tcgetattr(self.child) == self.before, "terminal modes not restored"
-        os.close(self.parent)
-        os.close(self.child)
-        return code
 
 
 def pipe_console(*arguments):
@@ -52,7 +20,7 @@ def pipe_console(*arguments):
 
 def test_attach_type_and_detach(guests):
     web = guests("web", ECHO)
-    terminal = Terminal("web")
+    terminal = Terminal("console", "web")
     terminal.expect(b"Ctrl-A x detaches")
     terminal.expect(b"R")  # from before
     terminal.type(b"hello\x03\x01a.")
@@ -67,7 +35,7 @@ def test_attach_type_and_detach(guests):
 
 def test_the_end_of_the_guest_ends_it(guests):
     web = guests("web", ECHO)
-    terminal = Terminal()
+    terminal = Terminal("console")
     terminal.expect(b"R")
     terminal.type(b"q")
     terminal.expect(b"the console has closed")
@@ -78,7 +46,7 @@ def test_the_end_of_the_guest_ends_it(guests):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_detaches_and_restores_the_terminal(guests, number):
     web = guests("web", ECHO)
-    terminal = Terminal()
+    terminal = Terminal("console")
     terminal.expect(b"R")
     terminal.process.send_signal(number)
     assert terminal.end() == 128 + number

@@ -8,7 +8,8 @@ import socket
 
 import husk
 import pytest
-from instances import ECHO, LISTENS, STUBBORN, receive
+from assembly import ECHO, LISTENS, STUBBORN
+from instances import receive
 
 HEADER = "NAME  STATE  PID  UPTIME  MEMORY  CPUS  KERNEL\n"
 NAMED = ["stat", "stop", "kill", "pause", "resume", "console"]

@@ -6,7 +6,8 @@ import stat
 
 import husk
 import pytest
-from instances import ECHO, LISTENS, Connection
+from assembly import ECHO, LISTENS
+from instances import Connection
 
 pytestmark = husk.needs_accelerator
 

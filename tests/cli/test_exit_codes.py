@@ -7,9 +7,7 @@ import time
 import husk
 import kernels
 import pytest
-
-IDLE = "1:  hlt\n    jmp 1b\n"
-READY_THEN_IDLE = "    putc 'R'\n" + IDLE
+from assembly import IDLE, LISTENS, READY_THEN_IDLE, STUBBORN
 
 
 def start(image, *arguments, **options):
@@ -65,20 +63,6 @@ def test_signal_to_a_deaf_guest_is_128_plus_n(tmp_path, number):
     assert process.wait(timeout=30) == 128 + number
 
 
-# Enables the power button in PM1a, says so, and powers off when it is pressed.
-LISTENS = """
-    mov $0x602, %dx
-    mov $0x100, %ax
-    out %ax, %dx
-    putc 'R'
-1:  mov $0x600, %dx
-    in %dx, %ax
-    test $0x100, %ax
-    jz 1b
-    end
-"""
-
-
 @husk.needs_accelerator
 def test_first_term_presses_the_power_button(tmp_path):
     process = start(husk.firmware(tmp_path, LISTENS))
@@ -89,7 +73,7 @@ def test_first_term_presses_the_power_button(tmp_path):
 
 @husk.needs_accelerator
 def test_second_term_stops_a_guest_that_listens_but_does_nothing(tmp_path):
-    process = start(husk.firmware(tmp_path, LISTENS.replace("jz 1b\n    end", "jmp 1b")))
+    process = start(husk.firmware(tmp_path, STUBBORN))
     assert process.stdout.read(1) == "R"
     process.terminate()
     time.sleep(0.3)

@@ -6,6 +6,7 @@ import subprocess
 import husk
 import kernels
 import pytest
+from assembly import READY_THEN_IDLE
 
 KERNEL_BYTES = 8 << 20
 # Reads one byte of every page of the kernel, says R, and sleeps.
@@ -68,7 +69,7 @@ def test_copied_kernel_is_private(tmp_path):
 
 @husk.needs_accelerator
 def test_monitor_itself_is_under_3_mb_private(tmp_path):
-    image = husk.firmware(tmp_path, "    putc 'R'\n1:  hlt\n    jmp 1b\n")
+    image = husk.firmware(tmp_path, READY_THEN_IDLE)
     with Instances(1, "--firmware", image, "-m", "64") as (process,):
         memory = rollup_kib(process)
         assert memory["Private_Clean"] + memory["Private_Dirty"] < 3 << 10
@@ -88,7 +89,7 @@ def map_flags(process, at_least_kib):
 @husk.needs_accelerator
 @pytest.mark.parametrize("options, mergeable", [([], False), (["--ksm"], True)])
 def test_ksm_advice_is_given_only_when_asked_for(tmp_path, options, mergeable):
-    image = husk.firmware(tmp_path, "    putc 'R'\n1:  hlt\n    jmp 1b\n")
+    image = husk.firmware(tmp_path, READY_THEN_IDLE)
     with Instances(1, "--firmware", image, "-m", "64", *options) as (process,):
         assert any("mg" in flags for flags in map_flags(process, 60 << 10)) == mergeable
 

@@ -1,148 +1,97 @@
 # SPDX-License-Identifier: Apache-2.0
 """The console contract: terminal modes, escape keys, piped input, readers that do not read."""
 import os
-import pty
-import select
 import signal
 import subprocess
-import termios
 import time
 
 import husk
 import kernels
 import pytest
-
-# Says R, then echoes what it reads from COM1; 'q' powers off, 'z' triple-faults (PVH enters with an
-# empty IDT, so that any fault does).
-ECHO = """
-    putc 'R'
-1:  mov $0x3fd, %dx
-    in %dx, %al
-    test $1, %al
-    jz 1b
-    mov $0x3f8, %dx
-    in %dx, %al
-    cmp $'q', %al
-    je 2f
-    cmp $'z', %al
-    je 3f
-    out %al, %dx
-    jmp 1b
-2:  end
-3:  ud2
-"""
-SECONDS = 30
-
-
-class Session:
-    """husk on a pseudo-terminal."""
-
-    def __init__(self, kernel, *arguments):
-        self.parent, child = pty.openpty()
-        self.before = termios.tcgetattr(child)
-        self.child = child
-        self.process = subprocess.Popen([husk.HUSK, "run", "-k", kernel, *arguments],
-                                        stdin=child, stdout=child, stderr=child)
-        self.seen = b""
-
-    def expect(self, wanted):
-        deadline = time.monotonic() + SECONDS
-        while wanted not in self.seen:
-            ready, _, _ = select.select([self.parent], [], [], deadline - time.monotonic())
-            assert ready, f"{wanted!r} did not come; seen: {self.seen!r}"
-            self.seen += os.read(self.parent, 4096)
-        self.seen = self.seen.split(wanted, 1)[1]
-
-    def type(self, text):
-        os.write(self.parent, text)
-
-    def end(self):
-        code = self.process.wait(timeout=SECONDS)
-        assert termios.tcgetattr(self.child) == self.before, "terminal modes not restored"
-        os.close(self.parent)
-        os.close(self.child)
-        return code
+from assembly import ECHO
+from terminal import Terminal
 
 
 @pytest.fixture
 def echo(tmp_path):
+    # PVH enters with an empty IDT, so that the program's ud2 is a triple fault.
     return kernels.pvh_kernel(tmp_path, ECHO)
 
 
 @husk.needs_accelerator
 def test_banner_names_the_way_out_and_keys_reach_the_guest(echo):
-    session = Session(echo)
-    session.expect(b"Ctrl-A x quits")
-    session.expect(b"R")
-    session.type(b"hello")
-    session.expect(b"hello")
-    session.type(b"\x03")  # Ctrl-C belongs to the guest
-    session.expect(b"\x03")
-    session.type(b"q")
-    assert session.end() == 0
+    terminal = Terminal("run", "-k", echo)
+    terminal.expect(b"Ctrl-A x quits")
+    terminal.expect(b"R")
+    terminal.type(b"hello")
+    terminal.expect(b"hello")
+    terminal.type(b"\x03")  # Ctrl-C belongs to the guest
+    terminal.expect(b"\x03")
+    terminal.type(b"q")
+    assert terminal.end() == 0
 
 
 @husk.needs_accelerator
 def test_ctrl_a_x_quits(echo):
-    session = Session(echo)
-    session.expect(b"R")
-    session.type(b"\x01x")
-    assert session.end() == 5
+    terminal = Terminal("run", "-k", echo)
+    terminal.expect(b"R")
+    terminal.type(b"\x01x")
+    assert terminal.end() == 5
 
 
 @husk.needs_accelerator
 @pytest.mark.parametrize("keys", [b"\x01a", b"\x01\x01"])
 def test_ctrl_a_twice_sends_one(echo, keys):
-    session = Session(echo)
-    session.expect(b"R")
-    session.type(keys + b".")
-    session.expect(b"\x01.")
-    session.type(b"q")
-    assert session.end() == 0
+    terminal = Terminal("run", "-k", echo)
+    terminal.expect(b"R")
+    terminal.type(keys + b".")
+    terminal.expect(b"\x01.")
+    terminal.type(b"q")
+    assert terminal.end() == 0
 
 
 @husk.needs_accelerator
 def test_help_counters_dump_and_pause_keys(echo):
-    session = Session(echo, "--name", "keys-test")
-    session.expect(b"R")
-    session.type(b"\x01h")
-    session.expect(b"p pause or resume")
-    session.type(b"\x01s")
-    session.expect(b"keys-test: running, accelerator ")
-    session.type(b"\x01d")
-    session.expect(b"vCPU 0: rip ")
-    session.type(b"\x01p")
-    session.expect(b"paused")
-    session.type(b"late")
+    terminal = Terminal("run", "-k", echo, "--name", "keys-test")
+    terminal.expect(b"R")
+    terminal.type(b"\x01h")
+    terminal.expect(b"p pause or resume")
+    terminal.type(b"\x01s")
+    terminal.expect(b"keys-test: running, accelerator ")
+    terminal.type(b"\x01d")
+    terminal.expect(b"vCPU 0: rip ")
+    terminal.type(b"\x01p")
+    terminal.expect(b"paused")
+    terminal.type(b"late")
     time.sleep(0.3)
-    session.type(b"\x01p")
-    session.expect(b"resumed")
-    session.expect(b"late")
-    session.type(b"q")
-    assert session.end() == 0
+    terminal.type(b"\x01p")
+    terminal.expect(b"resumed")
+    terminal.expect(b"late")
+    terminal.type(b"q")
+    assert terminal.end() == 0
 
 
 @husk.needs_accelerator
 def test_terminal_is_restored_after_a_guest_crash(echo):
-    session = Session(echo)
-    session.expect(b"R")
-    session.type(b"z")
-    assert session.end() == 3
+    terminal = Terminal("run", "-k", echo)
+    terminal.expect(b"R")
+    terminal.type(b"z")
+    assert terminal.end() == 3
 
 
 @husk.needs_accelerator
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGSEGV,
                                     signal.SIGABRT])
 def test_terminal_is_restored_after_a_signal(echo, number):
-    session = Session(echo)
-    session.expect(b"R")
-    session.process.send_signal(number)
-    session.end()
+    terminal = Terminal("run", "-k", echo)
+    terminal.expect(b"R")
+    terminal.process.send_signal(number)
+    terminal.end()
 
 
 def test_terminal_is_restored_after_a_failed_start(tmp_path):
-    session = Session(tmp_path / "missing")
-    assert session.end() == 1
+    terminal = Terminal("run", "-k", tmp_path / "missing")
+    assert terminal.end() == 1
 
 
 @husk.needs_accelerator

@@ -9,6 +9,7 @@ import os
 import pathlib
 import subprocess
 
+import assembly
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -16,27 +17,6 @@ HUSK = os.environ.get("HUSK", str(ROOT / "build" / "src" / "husk"))
 
 FIRMWARE_BYTES = 4096
 
-# Helpers for guests in 16-bit mode. `end` powers off by ACPI (S5 type 5, SLP_EN).
-PRELUDE = """
-    .code16
-    .macro outb_imm port, value
-        mov $\\port, %dx
-        mov $\\value, %al
-        out %al, %dx
-    .endm
-    .macro putc value
-        outb_imm 0x3f8, \\value
-    .endm
-    .macro end
-        mov $0x604, %dx
-        mov $0x3400, %ax
-        out %ax, %dx
-        hlt
-    .endm
-    .text
-    .globl start
-start:
-"""
 # 16 bytes below 4 GiB: a jump to the start of the image.
 RESET_VECTOR = """
     .org 0xff0
@@ -71,14 +51,8 @@ needs_accelerator = pytest.mark.skipif(missing_accelerator() is not None,
 
 
 def firmware(directory, body):
-    """Assembles `body` (AT&T syntax, 16-bit) into a firmware image and returns its path."""
-    source = pathlib.Path(directory) / "guest.S"
-    linked = source.with_suffix(".elf")
-    image = source.with_suffix(".bin")
-    source.write_text(PRELUDE + body + RESET_VECTOR)
-    subprocess.run(["as", "--32", "-o", source.with_suffix(".o"), source], check=True)
-    subprocess.run(["ld", "-m", "elf_i386", "-Ttext=0", "-e", "0", "-o", linked,
-                    source.with_suffix(".o")], check=True)
-    subprocess.run(["objcopy", "-O", "binary", "-j", ".text", linked, image], check=True)
+    """Assembles `body` (16-bit code) into a firmware image and returns its path."""
+    image = pathlib.Path(directory) / "guest.bin"
+    image.write_bytes(assembly.assemble(directory, 16, 0, body + RESET_VECTOR))
     assert image.stat().st_size == FIRMWARE_BYTES
     return image

@@ -2,47 +2,13 @@
 """Tiny kernels made on the spot: an ELF64 with a PVH note and 32-bit code."""
 import pathlib
 import struct
-import subprocess
+
+import assembly
 
 PAGE = 4096
 LOAD_ADDRESS = 0x100000
 NOTE_OFFSET = 0x800
 XEN_ELFNOTE_PHYS32_ENTRY = 18
-
-# 32-bit, flat, paging off: what PVH enters with.
-PRELUDE = """
-    .code32
-    .macro outb_imm port, value
-        mov $\\port, %dx
-        mov $\\value, %al
-        out %al, %dx
-    .endm
-    .macro putc value
-        outb_imm 0x3f8, \\value
-    .endm
-    .macro end
-        mov $0x604, %dx
-        mov $0x3400, %ax
-        out %ax, %dx
-        hlt
-    .endm
-    .text
-    .globl start
-start:
-"""
-
-
-def assemble(directory, body):
-    """Assembles AT&T 32-bit code for LOAD_ADDRESS and returns the bytes."""
-    source = pathlib.Path(directory) / "kernel.S"
-    linked = source.with_suffix(".linked")
-    flat = source.with_suffix(".flat")
-    source.write_text(PRELUDE + body)
-    subprocess.run(["as", "--32", "-o", source.with_suffix(".o"), source], check=True)
-    subprocess.run(["ld", "-m", "elf_i386", f"-Ttext={LOAD_ADDRESS:#x}", "-e", "start",
-                    "-o", linked, source.with_suffix(".o")], check=True)
-    subprocess.run(["objcopy", "-O", "binary", "-j", ".text", linked, flat], check=True)
-    return flat.read_bytes()
 
 
 def note(owner, kind, descriptor):
@@ -70,5 +36,5 @@ def pvh_elf(code, file_offset=PAGE, size=None, with_note=True, bss=0):
 def pvh_kernel(directory, body, **options):
     """Writes such a kernel from assembly and returns its path."""
     path = pathlib.Path(directory) / "kernel.elf"
-    path.write_bytes(pvh_elf(assemble(directory, body), **options))
+    path.write_bytes(pvh_elf(assembly.assemble(directory, 32, LOAD_ADDRESS, body), **options))
     return path

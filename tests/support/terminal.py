@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A husk command on a pseudo-terminal."""
+import os
+import pty
+import select
+import subprocess
+import termios
+import time
+
+import husk
+
+SECONDS = 30
+
+
+class Terminal:
+    def __init__(self, *arguments):
+        self.parent, self.child = pty.openpty()
+        self.before = termios.tcgetattr(self.child)
+        self.process = subprocess.Popen([husk.HUSK, *map(str, arguments)], stdin=self.child,
+                                        stdout=self.child, stderr=self.child)
+        self.seen = b""
+
+    def expect(self, wanted):
+        """Reads until `wanted` has come; what came before it is gone."""
+        deadline = time.monotonic() + SECONDS
+        while wanted not in self.seen:
+            left = max(0, deadline - time.monotonic())
+            ready, _, _ = select.select([self.parent], [], [], left)
+            assert ready, f"{wanted!r} did not come; seen: {self.seen!r}"
+            self.seen += os.read(self.parent, 4096)
+        self.seen = self.seen.split(wanted, 1)[1]
+
+    def type(self, text):
+        os.write(self.parent, text)
+
+    def end(self):
+        """The exit code; the terminal must be as it was."""
+        code = self.process.wait(timeout=SECONDS)
+        assert termios.tcgetattr(self.child) == self.before, "terminal modes not restored"
+        os.close(self.parent)
+        os.close(self.child)
+        return code
