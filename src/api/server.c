@@ -23,11 +23,15 @@
 /* A connection that is silent for this long is closed. */
 #define CLIENT_TIMEOUT_S 5
 
+/* At the end, clients have this long to take the answers they are owed. */
+#define LAST_ANSWERS_S 1
+
 struct api_server {
     struct api_machine machine;
     struct evhttp *http;
     struct console_socket *console_socket;
-    struct event *stop;
+    struct event_base *base;
+    unsigned answers_due; /* handed to evhttp, not yet written to the client */
 };
 
 struct method {
@@ -81,20 +85,30 @@ static struct evbuffer *answer_buffer(const struct api_answer *answer)
     return buffer;
 }
 
-static void on_stop(evutil_socket_t fd, short what, void *context)
+static void on_answered(struct evhttp_request *request, void *context)
 {
-    const struct api_server *server = context;
+    struct api_server *server = context;
 
-    (void)fd;
-    (void)what;
-    vm_stop(server->machine.vm, VM_END_STOPPED);
+    (void)request;
+    server->answers_due--;
+}
+
+/* What a client asked for may have ended the machine, and with it the loop, before the
+ * answer was written. A client that does not read, or is gone, is not waited for. */
+static void finish_answers(struct api_server *server)
+{
+    static const struct timeval limit = {.tv_sec = LAST_ANSWERS_S};
+
+    if (server->answers_due == 0 || event_base_loopexit(server->base, &limit) < 0)
+        return;
+    while (server->answers_due > 0 && event_base_loop(server->base, EVLOOP_ONCE) == 0 &&
+           event_base_got_exit(server->base) == 0)
+        continue;
 }
 
 static void on_request(struct evhttp_request *request, void *context)
 {
-    /* After one turn of the loop, in which the answer is written. */
-    static const struct timeval next_turn = {.tv_sec = 0};
-    const struct api_server *server = context;
+    struct api_server *server = context;
     struct evbuffer *input = evhttp_request_get_input_buffer(request);
     struct evkeyvalq *headers = evhttp_request_get_output_headers(request);
     struct api_question question = {.method = method_name(request),
@@ -108,9 +122,11 @@ static void on_request(struct evhttp_request *request, void *context)
         (void)evhttp_add_header(headers, "Content-Type", "application/json");
     if (answer.allow != NULL)
         (void)evhttp_add_header(headers, "Allow", answer.allow);
+    evhttp_request_set_on_complete_cb(request, on_answered, server);
+    server->answers_due++;
     evhttp_send_reply(request, answer.status, NULL, output);
     if (answer.stop)
-        (void)event_add(server->stop, &next_turn);
+        vm_stop(server->machine.vm, VM_END_STOPPED);
     if (output != NULL)
         evbuffer_free(output);
     json_decref(answer.body);
@@ -120,9 +136,9 @@ static int listen_http(struct api_server *server, struct loop *loop, struct erro
 {
     struct evconnlistener *listener;
 
-    server->http = evhttp_new(loop_event_base(loop));
-    server->stop = evtimer_new(loop_event_base(loop), on_stop, server);
-    if (server->http == NULL || server->stop == NULL)
+    server->base = loop_event_base(loop);
+    server->http = evhttp_new(server->base);
+    if (server->http == NULL)
         return error_set(err, -ENOMEM, "out of memory for the API server");
     evhttp_set_allowed_methods(server->http, all_methods());
     evhttp_set_max_body_size(server->http, BODY_LIMIT_BYTES);
@@ -178,10 +194,9 @@ void api_server_destroy(struct api_server *server)
 {
     if (server == NULL)
         return;
+    finish_answers(server);
     if (server->http != NULL)
         evhttp_free(server->http);
-    if (server->stop != NULL)
-        event_free(server->stop);
     console_socket_destroy(server->console_socket);
     free(server);
 }
