@@ -24,6 +24,7 @@
 
 #include "base/bytes.h"
 #include "base/fd.h"
+#include "base/runtime_directory.h"
 
 #define NAME_LIMIT 64
 #define INFO_TEMPORARY INSTANCE_INFO ".tmp"
@@ -42,70 +43,6 @@ struct instance {
     int directory_fd;
     int lock_fd;
 };
-
-/* ---- the base directory ---- */
-
-static int base_directory_path(char *path, size_t size, struct error *err)
-{
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
-    int wanted;
-
-    /* The base directory specification says to ignore relative paths. */
-    if (runtime != NULL && runtime[0] == '/')
-        wanted = snprintf(path, size, "%s/husk", runtime);
-    else if (geteuid() == 0)
-        wanted = snprintf(path, size, "/run/husk");
-    else
-        wanted = snprintf(path, size, "/tmp/husk-%u", (unsigned int)geteuid());
-    if (wanted < 0 || (size_t)wanted >= size)
-        return error_set(err, -ENAMETOOLONG,
-                         "XDG_RUNTIME_DIR is too long for a socket's path: "
-                         "set it to a shorter one");
-    return 0;
-}
-
-/* Anybody can put things into /tmp, so what is found there is trusted only if it is our
- * own directory and closed to others. Asked of the descriptor that is then used, so that
- * nobody can swap it in between. */
-static int base_directory_check(int fd, const char *path, struct error *err)
-{
-    struct stat status;
-
-    if (fstat(fd, &status) < 0)
-        return error_set_errno(err, errno, "%s: cannot examine", path);
-    if (status.st_uid != geteuid())
-        return error_set(err, -EPERM,
-                         "%s belongs to user %u, not to %u who runs husk: "
-                         "set XDG_RUNTIME_DIR to a directory of your own",
-                         path, (unsigned int)status.st_uid, (unsigned int)geteuid());
-    if ((status.st_mode & 077) != 0)
-        return error_set(err, -EPERM, "%s is open to others (mode %04o): chmod 700 it",
-                         path, (unsigned int)status.st_mode & 07777);
-    return 0;
-}
-
-/* Opens the base directory. -ENOENT without text if it does not exist and `create` is
- * false. */
-static int base_directory_open(const char *path, bool create, int *fd, struct error *err)
-{
-    if (create && mkdir(path, 0700) < 0 && errno != EEXIST)
-        return error_set_errno(err, errno, "cannot create directory %s", path);
-    *fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (*fd < 0 && errno == ENOENT && !create)
-        return -ENOENT;
-    if (*fd < 0 && (errno == ENOTDIR || errno == ELOOP))
-        return error_set(err, -ENOTDIR, "%s is no directory: remove it", path);
-    if (*fd < 0)
-        return error_set(err, errno,
-                         "cannot open directory %s: %s; set XDG_RUNTIME_DIR to a "
-                         "directory of your own",
-                         path, strerror(errno));
-    if (base_directory_check(*fd, path, err) < 0) {
-        fd_close(fd);
-        return err->code;
-    }
-    return 0;
-}
 
 /* ---- names ---- */
 
@@ -333,13 +270,13 @@ int instance_create(const char *name, struct instance **instance, struct error *
 
     if (name != NULL && name_check(name, err) < 0)
         return err->code;
-    if (base_directory_path(base, sizeof(base), err) < 0)
+    if (runtime_directory_path(base, sizeof(base), err) < 0)
         return err->code;
     created = malloc(sizeof(*created));
     if (created == NULL)
         return error_set(err, -ENOMEM, "out of memory for the instance");
     *created = (struct instance){.base_fd = -1, .directory_fd = -1, .lock_fd = -1};
-    status = base_directory_open(base, true, &created->base_fd, err);
+    status = runtime_directory_open(base, true, &created->base_fd, err);
     if (status == 0 && name != NULL)
         status = create_named(created, base, name, err);
     else if (status == 0)
@@ -416,10 +353,10 @@ int instance_list(void (*visit)(void *context, const struct instance_info *info)
     CLEANUP_FD int base_fd = -1;
     struct dirent **entries;
     int count;
-    int status = base_directory_path(base, sizeof(base), err);
+    int status = runtime_directory_path(base, sizeof(base), err);
 
     if (status == 0)
-        status = base_directory_open(base, false, &base_fd, err);
+        status = runtime_directory_open(base, false, &base_fd, err);
     if (status == -ENOENT && err->code == 0)
         return 0; /* nothing was ever started */
     if (status < 0)

@@ -3,6 +3,7 @@
 #include "base/fd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -46,6 +47,15 @@ int fd_read_at(int fd, uint64_t offset, void *buffer, size_t size_bytes)
     return 0;
 }
 
+/* Somebody else may have set O_NONBLOCK on the open file that we share (terminals and
+ * sockets on stdin and stdout are typical). */
+static void wait_until(int fd, short event)
+{
+    struct pollfd waiting = {.fd = fd, .events = event};
+
+    (void)poll(&waiting, 1, -1);
+}
+
 int fd_write_all(int fd, const void *buffer, size_t size_bytes)
 {
     const char *from = buffer;
@@ -55,6 +65,10 @@ int fd_write_all(int fd, const void *buffer, size_t size_bytes)
 
         if (put < 0 && errno == EINTR)
             continue;
+        if (put < 0 && errno == EAGAIN) {
+            wait_until(fd, POLLOUT);
+            continue;
+        }
         if (put < 0)
             return -errno;
         if (put == 0)
@@ -63,15 +77,6 @@ int fd_write_all(int fd, const void *buffer, size_t size_bytes)
         size_bytes -= (size_t)put;
     }
     return 0;
-}
-
-/* Somebody else may have set O_NONBLOCK on the open file that we share (terminals and
- * sockets on stdin are typical). */
-static void wait_readable(int fd)
-{
-    struct pollfd waiting = {.fd = fd, .events = POLLIN};
-
-    (void)poll(&waiting, 1, -1);
 }
 
 int fd_copy_stream(int from, int to, uint64_t limit_bytes, uint64_t *copied_bytes)
@@ -86,7 +91,7 @@ int fd_copy_stream(int from, int to, uint64_t limit_bytes, uint64_t *copied_byte
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0 && errno == EAGAIN) {
-            wait_readable(from);
+            wait_until(from, POLLIN);
             continue;
         }
         if (got < 0)
@@ -94,10 +99,17 @@ int fd_copy_stream(int from, int to, uint64_t limit_bytes, uint64_t *copied_byte
         if (got == 0)
             return 0;
         if ((uint64_t)got > limit_bytes - *copied_bytes)
-            return -EFBIG;
+            return -EOVERFLOW;
         status = fd_write_all(to, chunk, (size_t)got);
         if (status < 0)
             return status;
         *copied_bytes += (uint64_t)got;
     }
+}
+
+void fd_guard_standard(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/", O_PATH) < 0)
+            return; /* takes the lowest number that is free */
 }

@@ -22,13 +22,18 @@ int fd_take(int *fd);
  * no text: returns 0 or a negative errno for the caller to word. */
 int fd_read_at(int fd, uint64_t offset, void *buffer, size_t size_bytes) MUST_CHECK;
 
-/* Writes all bytes at the descriptor's position. Retries EINTR. 0 or negative errno. */
+/* Writes all bytes at the descriptor's position, waiting for room even if it is
+ * non-blocking. Retries EINTR. 0 or negative errno. */
 int fd_write_all(int fd, const void *buffer, size_t size_bytes) MUST_CHECK;
 
 /* Appends all bytes that `from` still gives to `to`, waiting for them even if `from` is
  * non-blocking. Puts the count into *copied_bytes.
- * -EFBIG when more than `limit_bytes` come. 0 or negative errno. */
+ * -EOVERFLOW when more than `limit_bytes` come. 0 or negative errno. */
 int fd_copy_stream(int from, int to, uint64_t limit_bytes,
                    uint64_t *copied_bytes) MUST_CHECK;
+
+/* Occupies those of the descriptors 0 to 2 that are closed, so that nothing opened later
+ * becomes standard input or output. Using them still fails with EBADF. */
+void fd_guard_standard(void);
 
 #endif

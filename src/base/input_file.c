@@ -24,7 +24,7 @@ static int slurp_stream(struct input_file *file, const char *kind, struct error 
                                kind);
     status =
         fd_copy_stream(file->fd, memory_fd, INPUT_FILE_STREAM_LIMIT, &file->size_bytes);
-    if (status == -EFBIG)
+    if (status == -EOVERFLOW)
         return error_set(err, status, "the %s gave more than 4 GiB", kind);
     if (status < 0)
         return error_set_errno(err, status, "cannot read the %s", kind);

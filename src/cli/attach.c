@@ -16,12 +16,11 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/control_private.h"
+#include "cli/signals.h"
 #include "cli/terminal.h"
 
 #define OUTPUT_BYTES 65536
 #define INPUT_BYTES 65536
-
-static const int watched_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 struct attachment {
     struct loop *loop;
@@ -30,7 +29,7 @@ struct attachment {
     int fd;
     struct event *readable;
     struct event *writable; /* while input is pending */
-    struct event *signals[ARRAY_SIZE(watched_signals)];
+    struct signals signals;
     int exit_code;
     struct error failure;
     size_t pending; /* input that the instance has not taken yet */
@@ -96,8 +95,6 @@ static void on_writable(evutil_socket_t fd, short what, void *context)
     send_pending(context);
 }
 
-/* What does not fit is left with a pipe, but of a terminal it is lost: reading must go on
- * there, for the next key may be the one that detaches. */
 static size_t on_input(void *context, const uint8_t *bytes, size_t size)
 {
     struct attachment *attachment = context;
@@ -106,7 +103,7 @@ static size_t on_input(void *context, const uint8_t *bytes, size_t size)
     memcpy(attachment->input + attachment->pending, bytes, taken);
     attachment->pending += taken;
     send_pending(attachment);
-    return terminal_is_raw(attachment->terminal) ? size : taken;
+    return taken;
 }
 
 static void on_key(void *context, char letter)
@@ -143,13 +140,8 @@ static int watch(struct attachment *attachment, struct error *err)
     if (attachment->readable == NULL || attachment->writable == NULL ||
         event_add(attachment->readable, NULL) < 0)
         return error_set(err, ENOMEM, "out of memory for the console");
-    for (size_t i = 0; i < ARRAY_SIZE(watched_signals); i++) {
-        attachment->signals[i] =
-            evsignal_new(base, watched_signals[i], on_signal, attachment);
-        if (attachment->signals[i] == NULL || event_add(attachment->signals[i], NULL) < 0)
-            return error_set(err, EIO, "cannot watch signal %d", watched_signals[i]);
-    }
-    return 0;
+    return signals_watch(&attachment->signals, attachment->loop, on_signal, attachment,
+                         err);
 }
 
 static int attach(struct attachment *attachment, const struct control_request *request,
@@ -174,9 +166,7 @@ static int attach(struct attachment *attachment, const struct control_request *r
 static void detach(struct attachment *attachment)
 {
     terminal_close(attachment->terminal);
-    for (size_t i = 0; i < ARRAY_SIZE(watched_signals); i++)
-        if (attachment->signals[i] != NULL)
-            event_free(attachment->signals[i]);
+    signals_finish(&attachment->signals);
     if (attachment->readable != NULL)
         event_free(attachment->readable);
     if (attachment->writable != NULL)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "config/config.h"
 
@@ -266,8 +267,11 @@ int cli_main(int argc, char **argv)
     struct error err = ERROR_NONE;
     int code;
 
-    /* A closed socket or pipe is an error of that one write, not the end of a guest. */
+    fd_guard_standard();
+    /* A closed socket or pipe, or a file at its limit (ulimit -f), is an error of that
+     * one write, not the end of a guest. */
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN);
     code = dispatch(argc - 1, argv + 1, &err);
     code = finish_output(code, &err);
     if (err.code != 0)

@@ -10,17 +10,15 @@
 #include <unistd.h>
 
 #include "api/api.h"
-#include "base/bytes.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/signals.h"
 #include "cli/terminal.h"
 #include "config/config.h"
 #include "vm/vm.h"
 
 /* How long a guest has to react to the power button. */
 #define POWER_OFF_SECONDS 5
-
-static const int watched_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 struct run {
     struct vm_config config;
@@ -30,7 +28,7 @@ struct run {
     struct vm *vm;
     struct api_server *server;
     struct terminal *terminal;
-    struct event *signals[ARRAY_SIZE(watched_signals)];
+    struct signals signals;
     struct event *power_off_timer;
     int ending_signal; /* the one that asked for the end, 0: none */
     bool has_mark;
@@ -147,18 +145,11 @@ static void on_signal(evutil_socket_t number, short what, void *context)
 
 static int watch_signals(struct run *run, struct error *err)
 {
-    struct event_base *base = loop_event_base(run->loop);
-
-    (void)signal(SIGPIPE, SIG_IGN); /* a reader that goes away is a write error */
-    run->power_off_timer = evtimer_new(base, on_power_off_timer, run);
+    run->power_off_timer =
+        evtimer_new(loop_event_base(run->loop), on_power_off_timer, run);
     if (run->power_off_timer == NULL)
         return error_set(err, -ENOMEM, "out of memory for the main loop");
-    for (size_t i = 0; i < ARRAY_SIZE(watched_signals); i++) {
-        run->signals[i] = evsignal_new(base, watched_signals[i], on_signal, run);
-        if (run->signals[i] == NULL || event_add(run->signals[i], NULL) < 0)
-            return error_set(err, -EIO, "cannot watch signal %d", watched_signals[i]);
-    }
-    return 0;
+    return signals_watch(&run->signals, run->loop, on_signal, run, err);
 }
 
 /* ---- the boot mark
@@ -216,8 +207,8 @@ static int start(struct run *run, struct error *err)
     if (terminal_is_raw(run->terminal) && !run->config.quiet)
         log_line(LOG_ERROR, "%s: Ctrl-A x quits, Ctrl-A h shows the other keys",
                  instance_name(run->instance));
-    return api_server_create(run->loop, run->vm, run->console, &run->config, run->instance,
-                             &run->server, err);
+    return api_server_create(run->loop, run->vm, run->console, &run->config,
+                             run->instance, &run->server, err);
 }
 
 static int exit_code(const struct run *run, struct error *err)
@@ -275,9 +266,7 @@ static void finish(struct run *run)
     vm_destroy(run->vm);
     console_destroy(run->console);
     instance_destroy(run->instance);
-    for (size_t i = 0; i < ARRAY_SIZE(watched_signals); i++)
-        if (run->signals[i] != NULL)
-            event_free(run->signals[i]);
+    signals_finish(&run->signals);
     if (run->power_off_timer != NULL)
         event_free(run->power_off_timer);
     loop_destroy(run->loop);

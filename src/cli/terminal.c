@@ -24,6 +24,7 @@ struct terminal {
     void *context;
     struct event *readable;
     struct event *retry;
+    struct event *continued; /* SIGCONT */
     struct escape_filter filter;
     bool is_terminal;
     size_t pending_start;
@@ -70,19 +71,23 @@ static void guard_against_death(void)
     }
 }
 
-static int make_raw(struct error *err)
+static int set_raw_modes(void)
 {
-    struct termios raw;
+    struct termios raw = saved_modes;
 
-    if (tcgetattr(STDIN_FILENO, &saved_modes) < 0)
-        return error_set_errno(err, errno, "cannot read the terminal's modes");
-    guard_against_death();
-    raw = saved_modes;
     cfmakeraw(&raw);
     raw.c_oflag |=
         OPOST; /* stderr lines of other programs on the terminal stay readable */
+    return tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+}
+
+static int make_raw(struct error *err)
+{
+    if (tcgetattr(STDIN_FILENO, &saved_modes) < 0)
+        return error_set_errno(err, errno, "cannot read the terminal's modes");
+    guard_against_death();
     atomic_store(&modes_changed, true);
-    if (tcsetattr(STDIN_FILENO, TCSANOW, &raw) < 0)
+    if (set_raw_modes() < 0)
         return error_set_errno(err, errno, "cannot switch the terminal to raw mode");
     log_set_raw_terminal(true);
     return 0;
@@ -112,15 +117,16 @@ size_t escape_filter_feed(struct escape_filter *filter, const uint8_t *bytes, si
     return plain_size;
 }
 
-/* Offers what is pending; with some left, reading stops until the guest has room. */
+/* Offers what is pending; with some left, reading stops until the guest has room. A
+ * terminal is read on, for its escape keys must work when the guest takes nothing. */
 static void offer_pending(struct terminal *terminal)
 {
-    static const struct timeval retry_time = {.tv_usec = RETRY_MS * 1000};
+    static const struct timeval retry_time = {.tv_usec = RETRY_MS * 1000L};
 
     terminal->pending_start += terminal->ops->input(
         terminal->context, terminal->pending + terminal->pending_start,
         terminal->pending_end - terminal->pending_start);
-    if (terminal->pending_start < terminal->pending_end)
+    if (terminal->pending_start < terminal->pending_end && !terminal->is_terminal)
         (void)event_add(terminal->retry, &retry_time);
     else
         (void)event_add(terminal->readable, NULL);
@@ -158,6 +164,29 @@ static void on_readable(evutil_socket_t fd, short what, void *context)
     offer_pending(terminal);
 }
 
+/* While the process was stopped the shell has had the terminal for itself. Continued in
+ * the background (of a terminal that knows of jobs), it must not touch it; `fg` sends the
+ * signal again. */
+static void on_continued(evutil_socket_t number, short what, void *context)
+{
+    pid_t foreground = tcgetpgrp(STDIN_FILENO);
+
+    (void)number;
+    (void)what;
+    (void)context;
+    if (foreground < 0 || foreground == getpgrp())
+        (void)set_raw_modes();
+}
+
+static int watch_continuation(struct terminal *terminal, struct event_base *base,
+                              struct error *err)
+{
+    terminal->continued = evsignal_new(base, SIGCONT, on_continued, terminal);
+    if (terminal->continued == NULL || event_add(terminal->continued, NULL) < 0)
+        return error_set(err, -EIO, "cannot watch signal %d", SIGCONT);
+    return 0;
+}
+
 int terminal_open(struct loop *loop, const struct terminal_ops *ops, void *context,
                   struct terminal **terminal, struct error *err)
 {
@@ -175,7 +204,8 @@ int terminal_open(struct loop *loop, const struct terminal_ops *ops, void *conte
         error_set(err, -ENOMEM, "out of memory for the console");
         goto fail;
     }
-    if (opened->is_terminal && make_raw(err) < 0)
+    if (opened->is_terminal &&
+        (watch_continuation(opened, base, err) < 0 || make_raw(err) < 0))
         goto fail;
     /* A closed standard input cannot be watched; the guest then simply gets no input. */
     (void)event_add(opened->readable, NULL);
@@ -196,6 +226,8 @@ void terminal_close(struct terminal *terminal)
         event_free(terminal->readable);
     if (terminal->retry != NULL)
         event_free(terminal->retry);
+    if (terminal->continued != NULL)
+        event_free(terminal->continued);
     free(terminal);
 }
 

@@ -27,7 +27,8 @@ size_t escape_filter_feed(struct escape_filter *filter, const uint8_t *bytes, si
                           void *context);
 
 struct terminal_ops {
-    /* Takes as many bytes as it has room for. */
+    /* Takes as many bytes as it has room for. The rest is offered again, but what was
+     * typed on a terminal is lost: the next key may be the one that quits. */
     size_t (*input)(void *context, const uint8_t *bytes, size_t size);
     void (*key)(void *context, char letter);
 };
@@ -35,8 +36,8 @@ struct terminal_ops {
 struct terminal;
 
 /* Starts reading standard input. A terminal goes raw until terminal_close, and is
- * restored on every other way out too (exit, fatal signals). End of file on input is no
- * event. */
+ * restored on every other way out too (exit, fatal signals); when the process has been
+ * stopped and goes on, it goes raw again. End of file on input is no event. */
 int terminal_open(struct loop *loop, const struct terminal_ops *ops, void *context,
                   struct terminal **terminal, struct error *err) MUST_CHECK;
 void terminal_close(struct terminal *terminal); /* accepts NULL */

@@ -113,7 +113,7 @@ static bool next_chunk(struct reader *reader, uint8_t *chunk, size_t *size,
         CHECK(pthread_cond_wait(&console->changed, &console->lock) == 0);
     *lost = skip_lost(reader);
     *size = ring_copy(console, reader->position, chunk, WRITE_BYTES);
-    more = !console->closing;
+    more = !console->closing && !reader->hung_up;
     CHECK(pthread_mutex_unlock(&console->lock) == 0);
     return more;
 }

@@ -194,6 +194,29 @@ def test_guest_writes_never_reach_the_file(tmp_path):
     assert pathlib.Path(kernel).read_bytes() == before
 
 
+def test_initrd_of_200_mb_is_mapped_and_whole(tmp_path):
+    # Finds module 0 by start_info (EBX) and compares its last four bytes.
+    kernel = kernels.pvh_kernel(tmp_path, """
+        mov 16(%ebx), %esi
+        mov (%esi), %edi
+        add 8(%esi), %edi
+        cmpl $0x21646e65, -4(%edi)
+        jne 1f
+        putc 'O'
+        putc 'K'
+    1:  end
+    """, size=SIZE)
+    initrd = tmp_path / "initrd"
+    with open(initrd, "wb") as stream:
+        stream.truncate(200_000_000 - 4)  # the rest of it is a hole: zeros that cost nothing
+        stream.seek(0, os.SEEK_END)
+        stream.write(b"end!")
+    pages = initrd.stat().st_size & ~(kernels.PAGE - 1)
+    document = plan("-k", kernel, "-i", initrd, "-m", "256")
+    assert document["bytes"]["mapped"] == SIZE + pages
+    boots("-k", kernel, "-i", initrd, "-m", "256")
+
+
 @husk.needs_accelerator
 def test_kernel_file_truncated_under_a_running_guest(tmp_path):
     # Says R, then reads its last page again and again.

@@ -68,11 +68,13 @@ def test_copied_kernel_is_private(tmp_path):
 
 
 @husk.needs_accelerator
-def test_monitor_itself_is_under_3_mb_private(tmp_path):
+@pytest.mark.parametrize("count", [1, 2, 8])
+def test_monitor_itself_is_under_3_mb_private(tmp_path, count):
     image = husk.firmware(tmp_path, READY_THEN_IDLE)
-    with Instances(1, "--firmware", image, "-m", "64") as (process,):
-        memory = rollup_kib(process)
-        assert memory["Private_Clean"] + memory["Private_Dirty"] < 3 << 10
+    with Instances(count, "--firmware", image, "-m", "64") as processes:
+        for process in processes:
+            memory = rollup_kib(process)
+            assert memory["Private_Clean"] + memory["Private_Dirty"] < 3 << 10
 
 
 def map_flags(process, at_least_kib):

@@ -3,13 +3,14 @@
 import os
 import signal
 import subprocess
+import termios
 import time
 
 import husk
 import kernels
 import pytest
-from assembly import ECHO
-from terminal import Terminal
+from assembly import ECHO, READY_THEN_IDLE
+from terminal import SECONDS, Terminal
 
 
 @pytest.fixture
@@ -37,6 +38,32 @@ def test_ctrl_a_x_quits(echo):
     terminal.expect(b"R")
     terminal.type(b"\x01x")
     assert terminal.end() == 5
+
+
+@husk.needs_accelerator
+def test_ctrl_a_x_quits_also_when_the_guest_takes_no_input(tmp_path):
+    terminal = Terminal("run", "--firmware", husk.firmware(tmp_path, READY_THEN_IDLE))
+    terminal.expect(b"R")
+    for _ in range(100):  # more than the 64 KiB that wait for the guest
+        terminal.type(b"x" * 1024)
+    terminal.type(b"\x01x")
+    assert terminal.end() == 5
+
+
+@husk.needs_accelerator
+def test_terminal_goes_raw_again_after_a_stop(echo):
+    terminal = Terminal("run", "-k", echo)
+    terminal.expect(b"R")
+    terminal.process.send_signal(signal.SIGSTOP)
+    termios.tcsetattr(terminal.child, termios.TCSANOW, terminal.before)  # as a shell does
+    terminal.process.send_signal(signal.SIGCONT)
+    deadline = time.monotonic() + SECONDS
+    while termios.tcgetattr(terminal.child) == terminal.before:
+        assert time.monotonic() < deadline, "the terminal stays as it was"
+        time.sleep(0.02)
+    terminal.type(b"\x03q")
+    terminal.expect(b"\x03")
+    assert terminal.end() == 0
 
 
 @husk.needs_accelerator

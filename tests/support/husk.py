@@ -7,6 +7,7 @@ assembled on the spot into a firmware image that starts at the reset vector.
 import functools
 import os
 import pathlib
+import signal
 import subprocess
 
 import assembly
@@ -16,6 +17,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 HUSK = os.environ.get("HUSK", str(ROOT / "build" / "src" / "husk"))
 
 FIRMWARE_BYTES = 4096
+
+# What is ignored here, as under nohup, would stay ignored in husk; tests send these signals.
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
 
 # 16 bytes below 4 GiB: a jump to the start of the image.
 RESET_VECTOR = """

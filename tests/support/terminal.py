@@ -31,6 +31,8 @@ class Terminal:
         self.seen = self.seen.split(wanted, 1)[1]
 
     def type(self, text):
+        _, ready, _ = select.select([], [self.parent], [], SECONDS)
+        assert ready, "nobody reads what is typed"
         os.write(self.parent, text)
 
     def end(self):

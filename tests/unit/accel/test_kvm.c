@@ -652,6 +652,48 @@ static void a_mapped_file_is_read_and_written_privately(void **state)
     assert_int_equal(byte, 0x42);
 }
 
+GUEST(rereading_guest, "mov 0x10000, %al\n out %al, $0x80\n"
+                       "mov 0x10000, %al\n out %al, $0x80\n hlt");
+
+static void patch(struct machine *machine, uint8_t value)
+{
+    assert_int_equal(memory_write(machine->memory, FILE_GPA, &value, 1), 0);
+}
+
+/* The host's write replaces the file's page by a copy, which the guest's map must follow.
+ */
+static void a_page_patched_before_the_start_is_read_as_patched(void **state)
+{
+    struct machine *machine = machine_or_skip(state);
+    CLEANUP_FD int fd = file_of_one_page(0x42);
+    struct error err = ERROR_NONE;
+    uint8_t byte = 0;
+
+    assert_ok(memory_map_file(machine->memory, FILE_GPA, fd, 0, X86_PAGE_BYTES,
+                              "guest-file", &err),
+              err);
+    LOAD(machine, rereading_guest);
+    assert_int_equal(memory_read(machine->memory, FILE_GPA, &byte, 1), 0);
+    assert_int_equal(byte, 0x42);
+    patch(machine, 0x43);
+    assert_byte_out(machine, PORT_A, 0x43);
+}
+
+static void a_page_patched_after_the_guest_has_read_it_is_read_as_patched(void **state)
+{
+    struct machine *machine = machine_or_skip(state);
+    CLEANUP_FD int fd = file_of_one_page(0x42);
+    struct error err = ERROR_NONE;
+
+    assert_ok(memory_map_file(machine->memory, FILE_GPA, fd, 0, X86_PAGE_BYTES,
+                              "guest-file", &err),
+              err);
+    LOAD(machine, rereading_guest);
+    assert_byte_out(machine, PORT_A, 0x42);
+    patch(machine, 0x43);
+    assert_byte_out(machine, PORT_A, 0x43);
+}
+
 static void a_truncated_file_fails_with_efault(void **state)
 {
     struct machine *machine = machine_or_skip(state);
@@ -695,6 +737,8 @@ int main(void)
         TEST(the_second_vcpu_waits_for_init_and_sipi),
         TEST(cpuid_is_the_filtered_one),
         TEST(a_mapped_file_is_read_and_written_privately),
+        TEST(a_page_patched_before_the_start_is_read_as_patched),
+        TEST(a_page_patched_after_the_guest_has_read_it_is_read_as_patched),
         TEST(a_truncated_file_fails_with_efault),
     };
 

@@ -133,7 +133,7 @@ static void refuses_a_stream_beyond_its_limit(void **state)
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(fd_write_all(ends[1], "abcdef", 6), 0);
     fd_close(&ends[1]);
-    assert_int_equal(fd_copy_stream(ends[0], to, 5, &copied), -EFBIG);
+    assert_int_equal(fd_copy_stream(ends[0], to, 5, &copied), -EOVERFLOW);
     assert_int_equal(lseek(to, 0, SEEK_END), 0);
     fd_close(&ends[0]);
 }
@@ -167,6 +167,63 @@ static void waits_for_a_stream_that_does_not_block(void **state)
     fd_close(&ends[0]);
 }
 
+#define MORE_THAN_A_PIPE_HOLDS (256 * 1024)
+
+static void *read_all(void *context)
+{
+    static char bytes[MORE_THAN_A_PIPE_HOLDS];
+    const int *fd = context;
+    size_t size = 0;
+    ssize_t got;
+
+    (void)usleep(20 * 1000); /* until the pipe is full */
+    while ((got = read(*fd, bytes + size, sizeof(bytes) - size)) > 0)
+        size += (size_t)got;
+    return size == sizeof(bytes) && bytes[size - 1] == 'x' ? NULL : context;
+}
+
+static void writes_all_to_a_pipe_that_does_not_block(void **state)
+{
+    static char bytes[MORE_THAN_A_PIPE_HOLDS];
+    int ends[2];
+    pthread_t reader;
+    void *failed;
+
+    (void)state;
+    memset(bytes, 'x', sizeof(bytes));
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+    assert_int_equal(pthread_create(&reader, NULL, read_all, &ends[0]), 0);
+    assert_int_equal(fd_write_all(ends[1], bytes, sizeof(bytes)), 0);
+    assert_int_equal(pthread_join(reader, &failed), 0);
+    assert_null(failed);
+    fd_close(&ends[0]);
+    fd_close(&ends[1]);
+}
+
+/* Standard input is put back afterwards: cmocka does not use it. */
+static void closed_standard_descriptors_are_never_given_out(void **state)
+{
+    int kept = dup(STDIN_FILENO);
+    int fd;
+    char byte = 'x';
+
+    (void)state;
+    assert_true(kept >= 0);
+    (void)close(STDIN_FILENO);
+    fd_guard_standard();
+    fd = file_with("");
+    assert_true(fd > STDERR_FILENO);
+    assert_int_equal(read(STDIN_FILENO, &byte, 1), -1);
+    assert_int_equal(errno, EBADF);
+    assert_int_equal(write(STDIN_FILENO, &byte, 1), -1);
+    assert_int_equal(errno, EBADF);
+    assert_int_equal(dup2(kept, STDIN_FILENO), STDIN_FILENO);
+    fd_guard_standard(); /* does nothing now */
+    assert_int_equal(close(kept), 0);
+    fd_close(&fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +236,8 @@ int main(void)
         cmocka_unit_test(copies_a_stream_up_to_its_limit),
         cmocka_unit_test(refuses_a_stream_beyond_its_limit),
         cmocka_unit_test(waits_for_a_stream_that_does_not_block),
+        cmocka_unit_test(writes_all_to_a_pipe_that_does_not_block),
+        cmocka_unit_test(closed_standard_descriptors_are_never_given_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -131,6 +131,28 @@ static void reader_that_goes_away_frees_its_place(void **state)
     console_destroy(console);
 }
 
+/* Readers of a silent guest do not notice that their other end was closed. */
+static void silent_readers_that_went_away_make_room(void **state)
+{
+    struct console *console = make_console(-1);
+    struct error err = ERROR_NONE;
+    int ends[2];
+    char got;
+
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        assert_int_equal(pipe(ends), 0);
+        assert_int_equal(console_attach(console, ends[1], 0, &err), 0);
+        if (i < 39)
+            close(ends[0]);
+    }
+    output_text(console, "!");
+    read_exactly(ends[0], &got, 1);
+    assert_int_equal(got, '!');
+    console_destroy(console);
+    close(ends[0]);
+}
+
 static void drain_does_not_wait_for_a_reader_that_is_stuck(void **state)
 {
     static uint8_t block[256 * 1024];
@@ -245,6 +267,7 @@ int main(void)
         cmocka_unit_test(reader_that_takes_nothing_loses_the_oldest_and_is_told),
         cmocka_unit_test(late_reader_gets_the_backlog_first),
         cmocka_unit_test(reader_that_goes_away_frees_its_place),
+        cmocka_unit_test(silent_readers_that_went_away_make_room),
         cmocka_unit_test(drain_does_not_wait_for_a_reader_that_is_stuck),
         cmocka_unit_test(watcher_gets_lines_without_endings),
         cmocka_unit_test(input_waits_until_the_guest_has_room),
