@@ -258,9 +258,9 @@ static void finish(struct run *run)
 {
     terminal_close(run->terminal);
     api_server_destroy(run->server);
-    /* Its readers may still be taking the last output, and the boot mark may be in that.
-     */
-    console_drain(run->console);
+    /* Its readers may still be taking the last output, with the boot mark in it; what
+     * watches for the mark writes to the machine's stages. */
+    console_close(run->console);
     if (run->vm != NULL)
         report_stages(run);
     vm_destroy(run->vm);

@@ -396,7 +396,7 @@ void console_drain(struct console *console)
     CHECK(pthread_mutex_unlock(&console->lock) == 0);
 }
 
-void console_destroy(struct console *console)
+void console_close(struct console *console)
 {
     if (console == NULL)
         return;
@@ -405,9 +405,18 @@ void console_destroy(struct console *console)
     console->closing = true;
     CHECK(pthread_cond_broadcast(&console->changed) == 0);
     CHECK(pthread_mutex_unlock(&console->lock) == 0);
-    for (size_t i = 0; i < MAX_READERS; i++)
+    for (size_t i = 0; i < MAX_READERS; i++) {
         if (console->readers[i].in_use)
             CHECK(pthread_join(console->readers[i].thread, NULL) == 0);
+        console->readers[i].in_use = false;
+    }
+}
+
+void console_destroy(struct console *console)
+{
+    if (console == NULL)
+        return;
+    console_close(console);
     CHECK(pthread_mutex_destroy(&console->input_lock) == 0);
     CHECK(pthread_cond_destroy(&console->changed) == 0);
     CHECK(pthread_mutex_destroy(&console->lock) == 0);

@@ -30,7 +30,11 @@ int console_create(int output_fd, const char *log_path, struct console **console
  * second is not waited for. Accepts NULL. */
 void console_drain(struct console *console);
 
-/* Drains, then frees. Accepts NULL. */
+/* Drains, then ends all readers and watchers: their functions are not called any more.
+ * Accepts NULL. */
+void console_close(struct console *console);
+
+/* Closes, then frees. Accepts NULL. */
 void console_destroy(struct console *console);
 
 /* Output from the guest. Any thread, never blocks. */

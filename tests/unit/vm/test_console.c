@@ -218,6 +218,29 @@ static size_t feed(void *context, const uint8_t *bytes, size_t size)
     return taken;
 }
 
+static void note_slowly(void *context, const char *text)
+{
+    (void)usleep(20000);
+    note_line(context, text);
+}
+
+static void watcher_is_not_called_after_the_close(void **state)
+{
+    struct console *console = make_console(-1);
+    struct seen_lines seen = {.count = 0};
+    struct error err = ERROR_NONE;
+    int count;
+
+    (void)state;
+    assert_int_equal(console_watch_lines(console, note_slowly, &seen, &err), 0);
+    output_text(console, "one\ntwo\nthree\n");
+    console_close(console);
+    count = atomic_load(&seen.count);
+    assert_int_equal(count, 3);
+    console_close(console); /* again, as console_destroy does */
+    console_destroy(console);
+}
+
 static void input_waits_until_the_guest_has_room(void **state)
 {
     struct console *console = make_console(-1);
@@ -270,6 +293,7 @@ int main(void)
         cmocka_unit_test(silent_readers_that_went_away_make_room),
         cmocka_unit_test(drain_does_not_wait_for_a_reader_that_is_stuck),
         cmocka_unit_test(watcher_gets_lines_without_endings),
+        cmocka_unit_test(watcher_is_not_called_after_the_close),
         cmocka_unit_test(input_waits_until_the_guest_has_room),
         cmocka_unit_test(input_beyond_the_queue_is_refused),
         cmocka_unit_test(log_that_cannot_be_opened_is_named),
