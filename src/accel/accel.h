@@ -21,6 +21,7 @@
 
 #include "base/error.h"
 #include "memory/memory.h"
+#include "x86/irq_source.h"
 #include "x86/x86.h"
 
 struct accel_vm;
@@ -54,26 +55,6 @@ struct vcpu_exit {
     struct error failure; /* VCPU_EXIT_FAILED */
 };
 
-/* The local APIC of one vCPU as its processor sees it, for accelerators that have none.
- * All but what is said are called on the vCPU's thread. */
-struct irq_source {
-    void *context;
-    /* Takes the highest interrupt above the processor priority into service: its vector,
-     * or -1. */
-    int (*acknowledge)(void *context);
-    /* The MSRs that are the APIC's: IA32_APIC_BASE, x2APIC (0x800 to 0x8ff), TSC
-     * deadline. False: not one of them, or refused (#GP). */
-    bool (*read_msr)(void *context, uint32_t index, uint64_t *value);
-    bool (*write_msr)(void *context, uint32_t index, uint64_t value);
-    /* The register page at IA32_APIC_BASE: true if `gpa` lies in it and the APIC has
-     * answered. */
-    bool (*read)(void *context, uint64_t gpa, unsigned size, uint64_t *value);
-    bool (*write)(void *context, uint64_t gpa, unsigned size, uint64_t value);
-    /* Task priority, bits 7..4 of TPR, as CR8 has it. */
-    uint8_t (*get_priority)(void *context);
-    void (*set_priority)(void *context, uint8_t priority);
-};
-
 /* The machine around the processors, for accelerators that access it themselves rather
  * than by exits. Called on vCPU threads. `data` holds `size` bytes. */
 struct accel_machine {
@@ -83,20 +64,14 @@ struct accel_machine {
     void (*mmio)(void *context, uint32_t cpu_index, uint64_t gpa, unsigned size,
                  bool write, void *data);
     const struct irq_source *(*irq_source)(void *context, uint32_t cpu_index);
+    /* A vCPU enters user mode (CPL 3) for the first time. NULL: nobody wants to know. */
+    void (*user_mode)(void *context);
 };
 
 struct accel_vm_options {
     uint32_t cpu_count;
     const struct accel_machine
         *machine; /* borrowed; needed where vcpu_event is not NULL */
-};
-
-/* What a local APIC tells its processor. */
-enum accel_event {
-    ACCEL_EVENT_INTERRUPT, /* acknowledge may have a vector */
-    ACCEL_EVENT_NMI,
-    ACCEL_EVENT_INIT,
-    ACCEL_EVENT_STARTUP, /* with the SIPI vector */
 };
 
 /* A guest address whose writes ring an eventfd. */
@@ -137,7 +112,10 @@ struct accel_ops {
      * signal_msi reach them. Otherwise they are devices of the machine (set_line and
      * signal_msi are NULL), and this is how the local APIC of a vCPU speaks to it. Any
      * thread. */
-    void (*vcpu_event)(struct accel_vcpu *vcpu, enum accel_event event, uint8_t vector);
+    void (*vcpu_event)(struct accel_vcpu *vcpu, enum irq_event event, uint8_t vector);
+    /* With vcpu_event: the time until the guest reads at least `tsc` as its time-stamp
+     * counter; 0 if it does now. Any thread. */
+    uint64_t (*vcpu_ns_until_tsc)(const struct accel_vcpu *vcpu, uint64_t tsc);
 
     /* Interrupt line `gsi` (0 to 23) to `level`. */
     int (*set_line)(struct accel_vm *vm, uint32_t gsi, bool level, struct error *err);
@@ -159,7 +137,12 @@ struct accel_ops {
 /* All that are built in, best first; NULL-terminated (accels.c). */
 extern const struct accel_ops *const accels[];
 
-/* The one named `name`, or for "auto" the first that works here. `reason` (at least 256
+/* How fast it runs a simple loop on this host, in million instructions a second: measured
+ * (some ms), and remembered in the runtime directory until the host boots anew. */
+int accel_speed(const struct accel_ops *accel, uint32_t *mips,
+                struct error *err) MUST_CHECK;
+
+/* The one named `name`, or for "auto" the fastest that works here. `reason` (at least 256
  * bytes) says why auto took it. Unknown name, or none works: error with each one's
  * reason. */
 int accel_choose(const char *name, const struct accel_ops **accel, char *reason,

@@ -37,6 +37,11 @@
 
 /* Ports. Serial, RTC, i8042 and PCI are the PC's own; the ACPI block follows QEMU's PIIX4
  * so that kernels that hard-code its power-off port work. */
+#define LAYOUT_PORT_PIC_MASTER 0x20
+#define LAYOUT_PORT_PIC_SLAVE 0xa0
+#define LAYOUT_PORT_PIC_EDGE_LEVEL 0x4d0 /* ELCR, 2 bytes */
+#define LAYOUT_PORT_PIT 0x40
+#define LAYOUT_PORT_SYSTEM_CONTROL 0x61 /* gate and output of the 8254's channel 2 */
 #define LAYOUT_PORT_RTC 0x70
 #define LAYOUT_PORT_I8042 0x60
 #define LAYOUT_PORT_DEBUG_CONSOLE 0xe9
@@ -49,11 +54,15 @@
 #define LAYOUT_PORT_PCI_DATA 0xcfc
 
 /* Interrupt lines (GSI). ISA lines are identity-mapped, timer override 0 -> 2. */
+#define LAYOUT_IRQ_TIMER 0
 #define LAYOUT_IRQ_KEYBOARD 1
+#define LAYOUT_IRQ_CASCADE 2 /* the second 8259: no device can raise it */
 #define LAYOUT_IRQ_COM1 4
 #define LAYOUT_IRQ_RTC 8
 #define LAYOUT_IRQ_ACPI 9
+#define LAYOUT_ISA_LINES 16 /* those that reach the 8259 as well as the IOAPIC */
 #define LAYOUT_IOAPIC_PINS 24
+#define LAYOUT_IOAPIC_TIMER_PIN 2
 
 /* Legacy PCI interrupts: pin 0 to 3 (INTA to INTD) of a slot goes to one of the eight
  * lines that no ISA device has; neighbouring slots take different ones. */
@@ -66,6 +75,9 @@
 
 /* PM1a status and enable bit of the power button (ACPI 6.4, 4.8.3.1). */
 #define LAYOUT_ACPI_POWER_BUTTON 0x100
+
+/* The local APIC's timer before its divider: what CPUID leaf 0x15 calls the crystal. */
+#define LAYOUT_APIC_TIMER_HZ UINT64_C(1000000000)
 
 /* Most vCPUs that xAPIC ids below the broadcast id 0xff can address. */
 #define LAYOUT_MAX_CPUS 255

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Between a processor and its local APIC: what each tells the other. It stands here
+ * because the two ends, in accel/ and in device/, know nothing of each other; vm/ joins
+ * them.
+ */
+#ifndef HUSK_X86_IRQ_SOURCE_H
+#define HUSK_X86_IRQ_SOURCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The local APIC of one vCPU as its processor sees it, for accelerators that have none.
+ * All are called on the vCPU's thread. */
+struct irq_source {
+    void *context;
+    /* Takes the highest interrupt above the processor priority into service: its vector,
+     * or -1. */
+    int (*acknowledge)(void *context);
+    /* The MSRs that are the APIC's: IA32_APIC_BASE, x2APIC (0x800 to 0x8ff), TSC
+     * deadline. False: not one of them, or refused (#GP). */
+    bool (*read_msr)(void *context, uint32_t index, uint64_t *value);
+    bool (*write_msr)(void *context, uint32_t index, uint64_t value);
+    /* The register page at IA32_APIC_BASE: true if `gpa` lies in it and the APIC has
+     * answered. */
+    bool (*read)(void *context, uint64_t gpa, unsigned size, uint64_t *value);
+    bool (*write)(void *context, uint64_t gpa, unsigned size, uint64_t value);
+    /* Task priority, bits 7..4 of TPR, as CR8 has it. */
+    uint8_t (*get_priority)(void *context);
+    void (*set_priority)(void *context, uint8_t priority);
+};
+
+/* What a local APIC tells its processor, on any thread. */
+enum irq_event {
+    IRQ_EVENT_INTERRUPT, /* acknowledge may have a vector */
+    IRQ_EVENT_NMI,
+    IRQ_EVENT_INIT,
+    IRQ_EVENT_STARTUP, /* with the SIPI vector */
+};
+
+#endif
