@@ -7,10 +7,19 @@
 #include "accel/accel.h"
 
 extern const struct accel_ops accel_kvm;
+extern const struct accel_ops soft_accel;
+
+/* Runs a short loop (some ms) and tells the speed in million instructions a second. The
+ * error begins with the accelerator's name. */
+int accel_measure(const struct accel_ops *accel, uint32_t *mips,
+                  struct error *err) MUST_CHECK;
+
+typedef int accel_speed_function(const struct accel_ops *accel, uint32_t *mips,
+                                 struct error *err);
 
 /* accel_choose among the NULL-terminated `table`. */
 int accel_choose_from(const struct accel_ops *const *table, const char *name,
-                      const struct accel_ops **accel, char *reason, size_t reason_size,
-                      struct error *err) MUST_CHECK;
+                      accel_speed_function *speed, const struct accel_ops **accel,
+                      char *reason, size_t reason_size, struct error *err) MUST_CHECK;
 
 #endif

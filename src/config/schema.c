@@ -31,7 +31,7 @@ const char *const config_group_names[CONFIG_GROUP_COUNT] = {
 static const char *const protocols[] = {
     "auto", "pvh", "linux64", "linux32", "multiboot1", "multiboot2", "firmware", NULL,
 };
-static const char *const accelerators[] = {"auto", "kvm", NULL};
+static const char *const accelerators[] = {"auto", "kvm", "soft", NULL};
 static const char *const image_policies[] = {"auto", "map", "copy", NULL};
 static const char *const consoles[] = {"serial", "none", NULL};
 static const char *const boot_timers[] = {

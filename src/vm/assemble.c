@@ -61,16 +61,6 @@ int vm_boot_options(const struct vm_config *config, const char *cmdline,
 /* ---- what devices and the console call ------------------------------------------------
  */
 
-static void set_irq(void *context, uint32_t line, bool level)
-{
-    static struct log_gate gate;
-    struct vm *vm = context;
-    struct error err = ERROR_NONE;
-
-    if (vm->accel->set_line(vm->accel_vm, line, level, &err) < 0 && log_gate_open(&gate))
-        log_warn("interrupt line %u: %s", line, err.text);
-}
-
 static void request(void *context, enum machine_request what)
 {
     vm_ask(context, what == MACHINE_RESET ? VM_REQUEST_RESET : VM_REQUEST_POWER_OFF);
@@ -121,6 +111,7 @@ static void note_loss(void *context)
 
 void vm_drop_processors(struct vm *vm)
 {
+    vm_disconnect_interrupts(vm);
     for (uint32_t i = 0; i < vm->vcpu_count; i++) {
         if (vm->vcpus[i].accel_vcpu != NULL)
             vm->accel->vcpu_destroy(vm->vcpus[i].accel_vcpu);
@@ -133,13 +124,15 @@ void vm_drop_processors(struct vm *vm)
 
 int vm_make_processors(struct vm *vm, struct error *err)
 {
-    const struct accel_vm_options options = {.cpu_count = vm->vcpu_count};
+    const struct accel_vm_options options = {.cpu_count = vm->vcpu_count,
+                                             .machine = &vm->machine};
 
     if (vm->accel->vm_create(&options, vm->memory, &vm->accel_vm, err) < 0)
         return err->code;
     for (uint32_t i = 0; i < vm->vcpu_count; i++)
         if (vm->accel->vcpu_create(vm->accel_vm, i, &vm->vcpus[i].accel_vcpu, err) < 0)
             return err->code;
+    vm_connect_interrupts(vm);
     return vm->accel->set_state(vm->vcpus[0].accel_vcpu, &vm->plan->entry, err);
 }
 
@@ -208,6 +201,8 @@ static int make_accelerator(struct vm *vm, struct error *err)
         vm->vcpus[i].vm = vm;
         vm->vcpus[i].index = i;
     }
+    if (vm_make_interrupts(vm, err) < 0)
+        return err->code;
     return vm_make_processors(vm, err);
 }
 
@@ -221,13 +216,11 @@ static int make_devices(struct vm *vm, struct error *err)
         .console = sink,
         .debug_console = config->debug_console ? sink : (struct byte_sink){.write = NULL},
         .debug_exit_port = (uint16_t)config->debug_exit_port,
-        .set_irq = set_irq,
+        .set_irq = vm_set_irq,
         .irq_context = vm,
         .requests = {.request = request, .debug_exit = debug_exit, .context = vm},
     };
 
-    bus_init(&vm->ports, "port");
-    bus_init(&vm->mmio, "MMIO");
     if (chipset_create(&options, &vm->ports, &vm->mmio, &vm->chipset, err) < 0)
         return err->code;
     chipset_on_console_room(vm->chipset, console_has_room, vm);
@@ -269,6 +262,8 @@ int vm_create(const struct vm_config *config, struct loop *loop, struct console 
     created->loss_fd = -1;
     CHECK(pthread_mutex_init(&created->lock, NULL) == 0);
     CHECK(pthread_cond_init(&created->changed, NULL) == 0);
+    bus_init(&created->ports, "port");
+    bus_init(&created->mmio, "MMIO");
     stages_mark(&created->stages, STAGE_CONFIG);
     if (make_events(created, err) < 0 || make_plan(created, err) < 0 ||
         make_memory(created, err) < 0 || make_accelerator(created, err) < 0 ||
@@ -291,6 +286,7 @@ void vm_destroy(struct vm *vm)
     chipset_destroy(vm->chipset);
     if (vm->vcpus != NULL)
         vm_drop_processors(vm);
+    irqchip_destroy(vm->irqchip);
     free(vm->vcpus);
     memory_destroy(vm->memory);
     boot_plan_destroy(vm->plan);

@@ -72,6 +72,7 @@ static int power_cycle(struct vm *vm, struct error *err)
 {
     vm_end_threads(vm);
     vm_drop_processors(vm);
+    vm_reset_interrupts(vm);
     if (memory_reset(vm->memory, err) < 0 || boot_load(vm->plan, vm->memory, err) < 0 ||
         vm_make_processors(vm, err) < 0)
         return error_prefix(err, "cannot reset the machine");
@@ -109,52 +110,6 @@ static void fail(struct vm *vm)
     end(vm, VM_END_FAILED);
 }
 
-/* Several may have come at once; the gravest counts. While paused, all wait for the
- * resume. */
-void vm_handle_requests(void *context)
-{
-    struct vm *vm = context;
-    unsigned requests;
-
-    if (vm->state != VM_RUNNING)
-        return;
-    requests = atomic_exchange(&vm->requests, 0);
-    if (requests == 0)
-        return;
-    vm_order_park(vm);
-    if ((requests & VM_REQUEST_FAILED) != 0) {
-        fail(vm);
-    } else if ((requests & VM_REQUEST_DEBUG_EXIT) != 0) {
-        vm->outcome.debug_exit_value = atomic_load(&vm->debug_exit_value);
-        end(vm, VM_END_DEBUG_EXIT);
-    } else if ((requests & VM_REQUEST_CRASHED) != 0) {
-        vm_dump(vm);
-        end(vm, VM_END_CRASHED);
-    } else if ((requests & VM_REQUEST_POWER_OFF) != 0) {
-        end(vm, VM_END_POWER_OFF);
-    } else {
-        reset(vm);
-    }
-}
-
-void vm_handle_loss(int fd, short what, void *context)
-{
-    struct vm *vm = context;
-    uint64_t count;
-
-    (void)what;
-    if (read(fd, &count, sizeof(count)) != sizeof(count))
-        return;
-    fail(vm);
-}
-
-void vm_handle_timeout(int fd, short what, void *context)
-{
-    (void)fd;
-    (void)what;
-    end(context, VM_END_TIMEOUT);
-}
-
 static void dump_state(uint32_t index, const struct cpu_state *state)
 {
     static const char *const names[X86_REGISTER_COUNT] = {
@@ -186,21 +141,74 @@ static void dump_state(uint32_t index, const struct cpu_state *state)
               state->gdt.limit, state->idt.base, state->idt.limit);
 }
 
+/* All are parked. A reset that failed may have left some without a processor. */
+static void dump_vcpus(struct vm *vm)
+{
+    for (uint32_t i = 0; i < vm->vcpu_count; i++) {
+        struct error err = ERROR_NONE;
+        struct cpu_state state;
+
+        if (vm->vcpus[i].accel_vcpu == NULL)
+            continue;
+        if (vm->accel->get_state(vm->vcpus[i].accel_vcpu, &state, &err) < 0)
+            log_error("vCPU %u: %s", i, err.text);
+        else
+            dump_state(i, &state);
+    }
+}
+
+/* Several may have come at once; the gravest counts. While paused, all wait for the
+ * resume. */
+void vm_handle_requests(void *context)
+{
+    struct vm *vm = context;
+    unsigned requests;
+
+    if (vm->state != VM_RUNNING || atomic_load(&vm->requests) == 0)
+        return;
+    /* Parked first: what comes until then belongs to this life of the guest, too. */
+    vm_order_park(vm);
+    requests = atomic_exchange(&vm->requests, 0);
+    if ((requests & VM_REQUEST_FAILED) != 0) {
+        fail(vm);
+    } else if ((requests & VM_REQUEST_DEBUG_EXIT) != 0) {
+        vm->outcome.debug_exit_value = atomic_load(&vm->debug_exit_value);
+        end(vm, VM_END_DEBUG_EXIT);
+    } else if ((requests & VM_REQUEST_CRASHED) != 0) {
+        dump_vcpus(vm);
+        end(vm, VM_END_CRASHED);
+    } else if ((requests & VM_REQUEST_POWER_OFF) != 0) {
+        end(vm, VM_END_POWER_OFF);
+    } else {
+        reset(vm);
+    }
+}
+
+void vm_handle_loss(int fd, short what, void *context)
+{
+    struct vm *vm = context;
+    uint64_t count;
+
+    (void)what;
+    if (read(fd, &count, sizeof(count)) != sizeof(count))
+        return;
+    fail(vm);
+}
+
+void vm_handle_timeout(int fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    end(context, VM_END_TIMEOUT);
+}
+
 void vm_dump(struct vm *vm)
 {
     bool was_running = vm->state == VM_RUNNING;
 
     if (was_running)
         vm_order_park(vm);
-    for (uint32_t i = 0; i < vm->vcpu_count; i++) {
-        struct error err = ERROR_NONE;
-        struct cpu_state state;
-
-        if (vm->accel->get_state(vm->vcpus[i].accel_vcpu, &state, &err) < 0)
-            log_error("vCPU %u: %s", i, err.text);
-        else
-            dump_state(i, &state);
-    }
+    dump_vcpus(vm);
     if (was_running && atomic_load(&vm->requests) == 0)
         vm_order_run(vm);
 }

@@ -13,7 +13,7 @@ static const struct {
     [STAGE_MEMORY] = {"memory", "guest memory ready"},
     [STAGE_INIT_END] = {"init_end", "first guest instruction"},
     [STAGE_START_KERNEL] = {"start_kernel", "first console byte"},
-    [STAGE_START_USER] = {"start_user", "user space (boot mark)"},
+    [STAGE_START_USER] = {"start_user", "user space, or the boot mark"},
     [STAGE_END] = {"end", "guest off"},
 };
 

@@ -36,8 +36,8 @@ static bool may_enter(struct vm *vm)
     return enter;
 }
 
-static void serve(const struct bus *bus, uint64_t address, uint8_t size, bool write,
-                  void *data)
+void vm_serve(const struct bus *bus, uint64_t address, unsigned size, bool write,
+              void *data)
 {
     uint64_t value = 0;
 
@@ -56,8 +56,8 @@ static void serve_port(struct vcpu *vcpu, const struct vcpu_exit *exit)
 
     atomic_fetch_add_explicit(&vcpu->port_exits, 1, memory_order_relaxed);
     for (uint32_t i = 0; i < exit->port.count; i++)
-        serve(&vcpu->vm->ports, exit->port.port, exit->port.size, exit->port.write,
-              data + (size_t)i * exit->port.size);
+        vm_serve(&vcpu->vm->ports, exit->port.port, exit->port.size, exit->port.write,
+                 data + (size_t)i * exit->port.size);
 }
 
 /* A page of a truncated file cannot be had: KVM says EFAULT for data and "cannot emulate"
@@ -82,8 +82,8 @@ static void handle_exit(struct vcpu *vcpu, struct vcpu_exit *exit)
         return;
     case VCPU_EXIT_MMIO:
         atomic_fetch_add_explicit(&vcpu->mmio_exits, 1, memory_order_relaxed);
-        serve(&vcpu->vm->mmio, exit->mmio.gpa, exit->mmio.size, exit->mmio.write,
-              exit->mmio.data);
+        vm_serve(&vcpu->vm->mmio, exit->mmio.gpa, exit->mmio.size, exit->mmio.write,
+                 exit->mmio.data);
         return;
     case VCPU_EXIT_KICKED:
         atomic_fetch_add_explicit(&vcpu->kicks, 1, memory_order_relaxed);

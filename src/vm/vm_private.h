@@ -8,6 +8,7 @@
 
 #include "accel/accel.h"
 #include "device/chipset.h"
+#include "device/irqchip.h"
 #include "vm/vm.h"
 
 struct event;
@@ -58,6 +59,8 @@ struct vm {
     struct bus ports;
     struct bus mmio;
     struct chipset *chipset;
+    struct irqchip *irqchip;      /* NULL: the accelerator has interrupt controllers */
+    struct accel_machine machine; /* for an accelerator that has none */
     uint32_t vcpu_count;
     struct vcpu *vcpus;
 
@@ -87,11 +90,22 @@ struct vm {
 int vm_make_processors(struct vm *vm, struct error *err) MUST_CHECK;
 void vm_drop_processors(struct vm *vm);
 
+/* machine.c: what the processors find around them. vm_set_irq on any thread. */
+int vm_make_interrupts(struct vm *vm, struct error *err) MUST_CHECK; /* before them */
+void vm_connect_interrupts(struct vm *vm);                           /* when they exist */
+void vm_disconnect_interrupts(struct vm *vm);
+void vm_reset_interrupts(struct vm *vm);
+void vm_set_irq(void *vm, uint32_t line, bool level);
+
 /* vcpu.c: threads and orders. All on the loop's thread but vm_ask. */
 int vm_start_threads(struct vm *vm, struct error *err) MUST_CHECK;
 void vm_end_threads(struct vm *vm);
 void vm_order_run(struct vm *vm);
 void vm_order_park(struct vm *vm); /* returns when nobody is inside */
+
+/* One access of a vCPU to a bus; `data` holds `size` bytes. */
+void vm_serve(const struct bus *bus, uint64_t address, unsigned size, bool write,
+              void *data);
 
 /* Any thread: has the loop look at `request`, and lets no vCPU enter the guest until it
  * has. */

@@ -81,7 +81,7 @@ def command(accelerator, image, options, initrd):
 
 
 # name: why not on this host
-ACCELERATORS = {"kvm": reason_against_kvm()}
+ACCELERATORS = {"kvm": reason_against_kvm(), "soft": None}
 
 
 @pytest.mark.parametrize("accelerator", ACCELERATORS)

@@ -31,6 +31,18 @@ static const struct accel_ops slow_working = {.name = "slow", .probe = probe_wor
 static const struct accel_ops slow_broken = {.name = "slow", .probe = probe_slow_fails};
 static const struct accel_ops fast_working = {.name = "fast", .probe = probe_works};
 
+/* What say_speed says; 0: it cannot be measured. */
+static uint32_t fast_mips;
+static uint32_t slow_mips;
+
+static int say_speed(const struct accel_ops *accel, uint32_t *mips, struct error *err)
+{
+    *mips = accel == &fast_working ? fast_mips : slow_mips;
+    if (*mips == 0)
+        return error_set(err, EIO, "%s: broke down", accel->name);
+    return 0;
+}
+
 struct choice {
     const struct accel_ops *accel;
     char reason[256];
@@ -42,20 +54,70 @@ static struct choice choose(const struct accel_ops *const *table, const char *na
 {
     struct choice choice = {.err = ERROR_NONE};
 
-    choice.result = accel_choose_from(table, name, &choice.accel, choice.reason,
-                                      sizeof(choice.reason), &choice.err);
+    choice.result = accel_choose_from(table, name, say_speed, &choice.accel,
+                                      choice.reason, sizeof(choice.reason), &choice.err);
     return choice;
 }
 
-static void auto_takes_the_first_that_works(void **state)
+static void auto_takes_the_only_one_that_works(void **state)
 {
-    const struct accel_ops *const table[] = {&fast_working, &slow_working, NULL};
+    const struct accel_ops *const table[] = {&slow_working, NULL};
     struct choice choice = choose(table, "auto");
 
     (void)state;
     assert_int_equal(choice.result, 0);
+    assert_ptr_equal(choice.accel, &slow_working);
+    assert_string_equal(choice.reason, "slow works on this host");
+}
+
+static void auto_takes_the_fastest(void **state)
+{
+    const struct accel_ops *const table[] = {&fast_working, &slow_broken, &slow_working,
+                                             NULL};
+    struct choice choice;
+
+    (void)state;
+    fast_mips = 5000;
+    slow_mips = 700;
+    choice = choose(table, "auto");
     assert_ptr_equal(choice.accel, &fast_working);
-    assert_string_equal(choice.reason, "fast works on this host");
+    assert_string_equal(choice.reason, "fast is the fastest on this host (fast 5000 "
+                                       "MIPS, slow 700 MIPS); slow: not today");
+    fast_mips = 2;
+    choice = choose(table, "auto");
+    assert_ptr_equal(choice.accel, &slow_working);
+    assert_string_equal(choice.reason, "slow is the fastest on this host (fast 2 MIPS, "
+                                       "slow 700 MIPS); slow: not today");
+}
+
+static void auto_takes_the_first_of_equals(void **state)
+{
+    const struct accel_ops *const table[] = {&fast_working, &slow_working, NULL};
+    struct choice choice;
+
+    (void)state;
+    fast_mips = slow_mips = 700;
+    choice = choose(table, "auto");
+    assert_ptr_equal(choice.accel, &fast_working);
+}
+
+static void auto_passes_over_what_cannot_be_measured(void **state)
+{
+    const struct accel_ops *const table[] = {&fast_working, &slow_working, NULL};
+    struct choice choice;
+
+    (void)state;
+    fast_mips = 0;
+    slow_mips = 700;
+    choice = choose(table, "auto");
+    assert_int_equal(choice.result, 0);
+    assert_ptr_equal(choice.accel, &slow_working);
+    assert_string_equal(choice.reason, "slow is the fastest on this host (fast: broke "
+                                       "down, slow 700 MIPS)");
+    slow_mips = 0;
+    choice = choose(table, "auto");
+    assert_int_equal(choice.result, 0);
+    assert_ptr_equal(choice.accel, &fast_working);
 }
 
 static void auto_says_why_it_passed_one_over(void **state)
@@ -112,14 +174,18 @@ static void a_short_reason_is_cut(void **state)
 
     (void)state;
     assert_int_equal(
-        accel_choose_from(table, "auto", &accel, reason, sizeof(reason), &err), 0);
+        accel_choose_from(table, "auto", say_speed, &accel, reason, sizeof(reason), &err),
+        0);
     assert_string_equal(reason, "fast wo");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(auto_takes_the_first_that_works),
+        cmocka_unit_test(auto_takes_the_only_one_that_works),
+        cmocka_unit_test(auto_takes_the_fastest),
+        cmocka_unit_test(auto_takes_the_first_of_equals),
+        cmocka_unit_test(auto_passes_over_what_cannot_be_measured),
         cmocka_unit_test(auto_says_why_it_passed_one_over),
         cmocka_unit_test(auto_without_any_gives_each_reason),
         cmocka_unit_test(a_name_is_taken_without_a_probe),

@@ -328,7 +328,7 @@ static void lists_the_choices(void **state)
 {
     (void)state;
     expect_refused(WORDS("k", "--accel", "kmv"),
-                   "--accel: 'kmv' is unknown; choose auto or kvm");
+                   "--accel: 'kmv' is unknown; choose auto, kvm or soft");
     expect_refused(WORDS("k", "--images="),
                    "--images: '' is unknown; choose auto, map or copy");
     expect_refused(WORDS("k", "-serial", "pty"),

@@ -183,7 +183,7 @@ static void checks_values(void **state)
         "{\"machine-config\": {\"huge_pages\": \"1G\"}}",
         "machine-config.huge_pages: '1G' is unknown; choose None or 2M");
     expect_document_refused("{\"husk\": {\"accel\": \"tcg\"}}",
-                            "husk.accel: 'tcg' is unknown; choose auto or kvm");
+                            "husk.accel: 'tcg' is unknown; choose auto, kvm or soft");
     expect_document_refused("{\"husk\": {\"initrd\": [\"a\", \"\"]}}",
                             "husk.initrd[1]: the file name is empty");
 }

@@ -14,6 +14,7 @@
 #include <event2/event.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,7 +138,7 @@ static int fake_set_line(struct accel_vm *vm, uint32_t gsi, bool level, struct e
     return 0;
 }
 
-static const struct accel_ops fake_accel = {
+static struct accel_ops fake_accel = {
     .name = "fake",
     .vm_create = fake_vm_create,
     .vm_destroy = fake_vm_destroy,
@@ -361,6 +362,39 @@ static void triple_fault_is_a_crash(void **state)
     machine_finish(&machine);
 }
 
+/* All others do something all the time. */
+static bool first_triple_faults(struct accel_vcpu *vcpu, struct vcpu_exit *exit)
+{
+    return vcpu->index == 0 ? triple_faults(vcpu, exit)
+                            : write_port(vcpu, exit, 0x80, 1, vcpu->step);
+}
+
+static int entries_when_dumped;
+
+/* Asked for by the dump of a crash, when all are parked. */
+static int count_entries(struct accel_vcpu *vcpu, struct cpu_state *state,
+                         struct error *err)
+{
+    entries_when_dumped = atomic_load(&entries);
+    return fake_get_state(vcpu, state, err);
+}
+
+static void crashed_guest_runs_no_more_after_its_dump(void **state)
+{
+    (void)state;
+    fake_accel.get_state = count_entries;
+    for (int i = 0; i < 5; i++) {
+        struct machine machine;
+
+        machine_init(&machine, first_triple_faults);
+        machine.config.cpu_count = 8;
+        assert_int_equal(machine_run(&machine), VM_END_CRASHED);
+        assert_int_equal(atomic_load(&entries), entries_when_dumped);
+        machine_finish(&machine);
+    }
+    fake_accel.get_state = fake_get_state;
+}
+
 static bool fails(struct accel_vcpu *vcpu, struct vcpu_exit *exit)
 {
     (void)vcpu;
@@ -434,6 +468,46 @@ static void many_resets_in_a_row_with_four_vcpus(void **state)
     machine.config.cpu_count = 4;
     assert_int_equal(machine_run(&machine), VM_END_POWER_OFF);
     assert_true(atomic_load(&power_ons) >= 50);
+    machine_finish(&machine);
+}
+
+/* In the first life both ask for a reset, the second vCPU when the first one's wish is
+ * already being granted. */
+static bool both_reset(struct accel_vcpu *vcpu, struct vcpu_exit *exit)
+{
+    static atomic_bool second_waits;
+
+    if (atomic_load(&power_ons) > 1)
+        return false;
+    while (vcpu->index == 0 && !atomic_load(&second_waits))
+        (void)sched_yield();
+    atomic_store(&second_waits, true);
+    while (vcpu->index == 1 && !vcpu->kicked)
+        CHECK(pthread_cond_wait(&vcpu->changed, &vcpu->lock) == 0);
+    return vcpu->index == 0 ? write_port(vcpu, exit, LAYOUT_PORT_RESET, 1, 0x6)
+                            : write_port(vcpu, exit, LAYOUT_PORT_I8042 + 4, 1, 0xfe);
+}
+
+static void stop_in_the_second_life(struct machine *machine)
+{
+    static int acts_before;
+
+    if (atomic_load(&power_ons) == 1)
+        acts_before = machine->acts;
+    else if (machine->acts > acts_before + 20)
+        vm_stop(machine->vm, VM_END_STOPPED);
+}
+
+static void resets_of_one_moment_are_one(void **state)
+{
+    struct machine machine;
+
+    (void)state;
+    machine_init(&machine, both_reset);
+    machine.config.cpu_count = 2;
+    machine.act = stop_in_the_second_life;
+    assert_int_equal(machine_run(&machine), VM_END_STOPPED);
+    assert_int_equal(atomic_load(&power_ons), 2);
     machine_finish(&machine);
 }
 
@@ -546,10 +620,12 @@ int main(void)
         cmocka_unit_test(guest_that_powers_off_ends_and_runs_no_more),
         cmocka_unit_test(debug_exit_value_is_kept),
         cmocka_unit_test(triple_fault_is_a_crash),
+        cmocka_unit_test(crashed_guest_runs_no_more_after_its_dump),
         cmocka_unit_test(failure_names_the_vcpu_and_the_reason),
         cmocka_unit_test(reset_starts_from_pristine_memory),
         cmocka_unit_test(no_reboot_turns_a_reset_into_the_end),
         cmocka_unit_test(many_resets_in_a_row_with_four_vcpus),
+        cmocka_unit_test(resets_of_one_moment_are_one),
         cmocka_unit_test(paused_guest_executes_nothing),
         cmocka_unit_test(timeout_ends_an_idle_guest),
         cmocka_unit_test(power_button_without_acpi_driver_is_not_heard),

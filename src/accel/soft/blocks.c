@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cache of decoded blocks; see blocks_private.h. */
+#include "accel/soft/blocks_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "accel/soft/access_private.h"
+#include "accel/soft/soft_private.h"
+#include "base/check.h"
+
+/* A stock kernel's boot decodes a third of a million instructions: 16 MiB of uops.
+ * Touched as needed, emptied when full. */
+#define ARENA_BYTES (UINT64_C(64) << 20)
+
+/* Written bytes are compared with code in granules of this size (64 to a page). */
+#define GRANULE_SHIFT 6
+
+int block_cache_create(struct block_cache **cache, struct error *err)
+{
+    struct block_cache *created = calloc(1, sizeof(*created));
+
+    if (created == NULL)
+        return error_set(err, -ENOMEM, "out of memory for the software CPU");
+    created->arena = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (created->arena == MAP_FAILED) {
+        free(created);
+        return error_set_errno(err, errno, "cannot reserve %d MiB for decoded code",
+                               (int)(ARENA_BYTES >> 20));
+    }
+    created->generation = 1;
+    *cache = created;
+    return 0;
+}
+
+void block_cache_destroy(struct block_cache *cache)
+{
+    if (cache == NULL)
+        return;
+    (void)munmap(cache->arena, ARENA_BYTES);
+    free(cache);
+}
+
+/* ---- arena
+ * ------------------------------------------------------------------------------------ */
+
+static void *arena_take(struct block_cache *cache, size_t size)
+{
+    void *taken;
+
+    size = (size_t)align_up(size, 16);
+    if (size > ARENA_BYTES - cache->used)
+        return NULL;
+    taken = cache->arena + cache->used;
+    cache->used += size;
+    return taken;
+}
+
+struct block *block_cache_allocate(struct block_cache *cache, size_t uop_count)
+{
+    return arena_take(cache, sizeof(struct block) + uop_count * sizeof(struct uop));
+}
+
+void block_cache_empty(struct soft_cpu *cpu)
+{
+    struct block_cache *cache = cpu->blocks;
+
+    for (size_t i = 0; i < BLOCK_PAGE_BUCKETS; i++)
+        for (struct code_page *page = cache->pages[i]; page != NULL; page = page->next)
+            if (page->blocks != NULL)
+                code_pages_remove(cpu, page->gpa);
+    memset(cache->hash, 0, sizeof(cache->hash));
+    memset(cache->pages, 0, sizeof(cache->pages));
+    cache->used = 0;
+    block_cache_forget_addresses(cpu);
+}
+
+void block_cache_forget_addresses(struct soft_cpu *cpu)
+{
+    cpu->blocks->generation++;
+}
+
+/* ---- pages with code
+ * -------------------------------------------------------------------------- */
+
+static struct code_page **page_bucket(struct block_cache *cache, uint64_t page_gpa)
+{
+    return &cache->pages[(page_gpa >> 12) % BLOCK_PAGE_BUCKETS];
+}
+
+static struct code_page *find_page(struct block_cache *cache, uint64_t page_gpa)
+{
+    struct code_page *page = *page_bucket(cache, page_gpa);
+
+    while (page != NULL && page->gpa != page_gpa)
+        page = page->next;
+    return page;
+}
+
+static struct code_page *make_page(struct block_cache *cache, uint64_t page_gpa)
+{
+    struct code_page **bucket = page_bucket(cache, page_gpa);
+    struct code_page *page = arena_take(cache, sizeof(*page));
+
+    if (page != NULL) {
+        *page = (struct code_page){.gpa = page_gpa, .next = *bucket};
+        *bucket = page;
+    }
+    return page;
+}
+
+/* Bits of the granules that [offset, offset + size) of a page touches; size is not 0. */
+static uint64_t granule_bits(uint64_t offset, uint64_t size)
+{
+    uint64_t first = offset >> GRANULE_SHIFT;
+    uint64_t last = (offset + size - 1) >> GRANULE_SHIFT;
+
+    return (~UINT64_C(0) >> (63 - last)) & (~UINT64_C(0) << first);
+}
+
+/* Notes that `size` bytes at `gpa`, inside one page, belong to `block`. False: arena
+ * full. */
+static bool note_bytes(struct soft_cpu *cpu, struct block *block, uint64_t gpa,
+                       uint64_t size)
+{
+    struct block_cache *cache = cpu->blocks;
+    uint64_t page_gpa = align_down(gpa, X86_PAGE_BYTES);
+    struct code_page *page = find_page(cache, page_gpa);
+    struct block_reference *reference = arena_take(cache, sizeof(*reference));
+
+    if (soft_vm_page(cpu->vm, page_gpa) == NULL)
+        return true; /* outside RAM there is nothing to write to */
+    if (page == NULL)
+        page = make_page(cache, page_gpa);
+    if (page == NULL || reference == NULL)
+        return false;
+    if (page->blocks == NULL)
+        code_pages_add(cpu, page_gpa);
+    *reference = (struct block_reference){.block = block, .next = page->blocks};
+    page->blocks = reference;
+    page->granules |= granule_bits(gpa - page_gpa, size);
+    return true;
+}
+
+/* Bytes of the block in its first page. */
+static uint64_t first_part(const struct block *block)
+{
+    return min_u64(block->byte_count, X86_PAGE_BYTES - block->gpa % X86_PAGE_BYTES);
+}
+
+static bool note_block(struct soft_cpu *cpu, struct block *block)
+{
+    uint64_t first = first_part(block);
+
+    return note_bytes(cpu, block, block->gpa, first) &&
+           (block->next_gpa == 0 ||
+            note_bytes(cpu, block, block->next_gpa, block->byte_count - first));
+}
+
+/* ---- stale blocks
+ * ------------------------------------------------------------------------------ */
+
+/* What the uops of a stale block have become: back to the run loop, before that
+ * instruction. */
+static void run_stale(struct soft_cpu *cpu, const struct uop *uop)
+{
+    cpu->retired += uop->ordinal;
+    cpu->rip = uop->rip;
+}
+
+static struct block **hash_bucket(struct block_cache *cache, uint64_t gpa, uint64_t rip,
+                                  uint32_t mode)
+{
+    uint64_t mixed = (gpa ^ (rip >> 12 << 5) ^ mode) * UINT64_C(0x9e3779b97f4a7c15);
+
+    return &cache->hash[(mixed >> 32) % BLOCK_HASH_BUCKETS];
+}
+
+/* Takes away the chain pointers to `block`, which come from blocks of its own page. */
+static void unchain(const struct code_page *page, const struct block *block)
+{
+    for (struct block_reference *from = page->blocks; from != NULL; from = from->next) {
+        struct uop *last = &from->block->uops[from->block->uop_count - 1];
+
+        if (last->chain == block)
+            last->chain = NULL;
+        if (from->block->uop_count > 1 && last[-1].chain == block)
+            last[-1].chain = NULL;
+    }
+}
+
+static void make_stale(struct block_cache *cache, const struct code_page *page,
+                       struct block *block)
+{
+    struct block **link = hash_bucket(cache, block->gpa, block->rip, block->mode);
+    struct block_address *address = block_address(cache, block->rip);
+
+    if (block->uops[0].run == run_stale)
+        return; /* through the reference in its other page */
+    if (address->block == block)
+        *address = (struct block_address){.block = NULL};
+    unchain(page, block);
+    while (*link != block)
+        link = &(*link)->next_in_hash;
+    *link = block->next_in_hash;
+    for (size_t i = 0; i < block->uop_count; i++)
+        block->uops[i].run = run_stale;
+}
+
+static bool block_has_bytes(const struct block *block, uint64_t gpa, uint64_t size)
+{
+    uint64_t first = first_part(block);
+
+    return ranges_overlap(block->gpa, first, gpa, size) ||
+           (block->next_gpa != 0 &&
+            ranges_overlap(block->next_gpa, block->byte_count - first, gpa, size));
+}
+
+void block_cache_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size)
+{
+    uint64_t page_gpa = align_down(gpa, X86_PAGE_BYTES);
+    struct code_page *page = find_page(cpu->blocks, page_gpa);
+    struct block_reference **link;
+
+    if (page == NULL || (page->granules & granule_bits(gpa - page_gpa, size)) == 0)
+        return;
+    link = &page->blocks;
+    while (*link != NULL) {
+        struct block *block = (*link)->block;
+
+        if (block_has_bytes(block, gpa, size)) {
+            make_stale(cpu->blocks, page, block);
+            *link = (*link)->next;
+        } else {
+            link = &(*link)->next;
+        }
+    }
+    if (page->blocks == NULL) {
+        page->granules = 0;
+        code_pages_remove(cpu, page_gpa);
+    }
+}
+
+/* ---- finding
+ * ------------------------------------------------------------------------------------ */
+
+static uint64_t fetch_gpa(struct soft_cpu *cpu, uint64_t rip)
+{
+    return soft_fetch_gpa(cpu, soft_code_linear(cpu, rip));
+}
+
+/* A block that crosses pages counts only while its second page is where it was. */
+static bool still_maps(struct soft_cpu *cpu, const struct block *block)
+{
+    return block->next_gpa == 0 ||
+           fetch_gpa(cpu, block->rip + first_part(block)) == block->next_gpa;
+}
+
+static struct block *find_in_hash(struct soft_cpu *cpu, uint64_t gpa, uint32_t mode)
+{
+    struct block *block = *hash_bucket(cpu->blocks, gpa, cpu->rip, mode);
+
+    while (block != NULL && (block->gpa != gpa || block->rip != cpu->rip ||
+                             block->mode != mode || !still_maps(cpu, block)))
+        block = block->next_in_hash;
+    return block;
+}
+
+/* With an empty arena there is room for any block. */
+static struct block *build(struct soft_cpu *cpu, uint64_t gpa, uint32_t mode)
+{
+    struct block *block = block_build(cpu, gpa, mode);
+    struct block **bucket;
+
+    if (block == NULL || !note_block(cpu, block)) {
+        block_cache_empty(cpu);
+        block = block_build(cpu, gpa, mode);
+        CHECK(block != NULL && note_block(cpu, block));
+    }
+    bucket = hash_bucket(cpu->blocks, gpa, cpu->rip, mode);
+    block->next_in_hash = *bucket;
+    *bucket = block;
+    return block;
+}
+
+struct block *block_find(struct soft_cpu *cpu, uint32_t mode)
+{
+    struct block *block = block_lookup(cpu, cpu->rip);
+    uint64_t gpa;
+
+    if (block != NULL && mode == cpu->mode)
+        return block;
+    gpa = fetch_gpa(cpu, cpu->rip);
+    block = find_in_hash(cpu, gpa, mode);
+    if (block == NULL)
+        block = build(cpu, gpa, mode);
+    if (block->next_gpa == 0 && mode == cpu->mode)
+        *block_address(cpu->blocks, cpu->rip) =
+            (struct block_address){.rip = cpu->rip,
+                                   .generation = cpu->blocks->generation,
+                                   .mode = mode,
+                                   .block = block};
+    return block;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Blocks of decoded instructions: found by physical address, rip and mode; made by
+ * build.c; gone when somebody writes to their bytes. Each vCPU has its own.
+ *
+ * A block's instructions lie in one page. The one exception is an instruction that
+ * crosses into the next page: it makes a block by itself, which is checked against both
+ * translations each time and is never chained to.
+ *
+ * Blocks live in an arena that is emptied as a whole when it is full. A block that has
+ * become stale is not freed before: all its uops are replaced by one that returns to the
+ * run loop, so neither a chain pointer nor the block in progress can run old code.
+ */
+#ifndef HUSK_SOFT_BLOCKS_PRIVATE_H
+#define HUSK_SOFT_BLOCKS_PRIVATE_H
+
+#include "accel/soft/cpu_private.h"
+
+#define BLOCK_LIMIT 64 /* instructions */
+
+struct block {
+    uint64_t rip;      /* of the first instruction */
+    uint64_t gpa;      /* of its first byte */
+    uint64_t next_gpa; /* of the next page, if the block crosses into it; else 0 */
+    uint32_t mode;
+    uint16_t byte_count;
+    uint16_t uop_count;
+    struct block *next_in_hash;
+    struct uop uops[]; /* the last one ends the block */
+};
+
+#define BLOCK_HASH_BUCKETS 65536
+#define BLOCK_PAGE_BUCKETS 4096
+#define BLOCK_ADDRESSES 4096
+
+struct block_reference {
+    struct block *block;
+    struct block_reference *next;
+};
+
+/* A physical page that has code. */
+struct code_page {
+    uint64_t gpa;
+    uint64_t granules; /* bit n: bytes n * 64 .. + 63 belong to a block */
+    struct block_reference *blocks;
+    struct code_page *next;
+};
+
+/* By rip, for branches that have no chain pointer: valid while its generation is the
+ * cache's. */
+struct block_address {
+    uint64_t rip;
+    uint64_t generation;
+    uint32_t mode;
+    struct block *block;
+};
+
+struct block_cache {
+    uint8_t *arena;
+    size_t used;
+    uint64_t generation;
+    struct block *hash[BLOCK_HASH_BUCKETS];
+    struct code_page *pages[BLOCK_PAGE_BUCKETS];
+    struct block_address addresses[BLOCK_ADDRESSES];
+};
+
+int block_cache_create(struct block_cache **cache, struct error *err) MUST_CHECK;
+void block_cache_destroy(struct block_cache *cache);
+
+/* The block at cpu->rip for `mode`: from the cache, else built. May raise (a fault on
+ * fetch). Only from the run loop: it may empty the arena. */
+struct block *block_find(struct soft_cpu *cpu, uint32_t mode);
+
+static inline struct block_address *block_address(struct block_cache *cache, uint64_t rip)
+{
+    return &cache->addresses[(rip ^ rip >> 12) % BLOCK_ADDRESSES];
+}
+
+/* The block at `rip` under cpu->mode if it was found there since translations last
+ * changed, else NULL. Never raises. */
+static inline struct block *block_lookup(const struct soft_cpu *cpu, uint64_t rip)
+{
+    const struct block_address *address = block_address(cpu->blocks, rip);
+
+    if (address->rip == rip && address->generation == cpu->blocks->generation &&
+        address->mode == cpu->mode)
+        return address->block;
+    return NULL;
+}
+
+/* Translations, or CS, have changed: what block_lookup knows is void. */
+void block_cache_forget_addresses(struct soft_cpu *cpu);
+
+/* [gpa, gpa + size), inside one page, was written: blocks with these bytes are stale. */
+void block_cache_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size);
+
+/* Forgets everything. Only from the run loop. */
+void block_cache_empty(struct soft_cpu *cpu);
+
+/* ---- build.c
+ * ---------------------------------------------------------------------------------- */
+
+/* Memory for a block of `uop_count` uops; NULL when the arena is full. */
+struct block *block_cache_allocate(struct block_cache *cache, size_t uop_count);
+
+/* Decodes the block at cpu->rip, whose first byte is at `gpa`. Raises faults of the
+ * fetch. NULL when the arena is full. */
+struct block *block_build(struct soft_cpu *cpu, uint64_t gpa, uint32_t mode);
+
+#endif

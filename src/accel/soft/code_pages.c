@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Code shared between vCPUs; see code_pages_private.h. */
+#include "accel/soft/code_pages_private.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "accel/soft/access_private.h"
+#include "accel/soft/blocks_private.h"
+#include "accel/soft/soft_private.h"
+#include "base/check.h"
+
+int code_pages_init(struct code_pages *pages, uint64_t memory_limit, struct error *err)
+{
+    pages->page_count = (size_t)(memory_limit >> 12);
+    pages->counts = mmap(NULL, pages->page_count, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (pages->counts == MAP_FAILED) {
+        pages->counts = NULL;
+        return error_set_errno(err, errno, "cannot reserve the map of code pages");
+    }
+    CHECK(pthread_mutex_init(&pages->lock, NULL) == 0);
+    return 0;
+}
+
+void code_pages_finish(struct code_pages *pages)
+{
+    if (pages->counts == NULL)
+        return;
+    (void)munmap((void *)(uintptr_t)pages->counts, pages->page_count);
+    CHECK(pthread_mutex_destroy(&pages->lock) == 0);
+}
+
+static void announce(struct soft_cpu *cpu, uint64_t gpa, uint32_t size)
+{
+    struct soft_vm *vm = cpu->vm;
+    struct code_pages *pages = &vm->code_pages;
+
+    if (vm->cpu_count == 1)
+        return;
+    CHECK(pthread_mutex_lock(&pages->lock) == 0);
+    pages->events[pages->announced % CODE_LOG_ENTRIES] =
+        (struct code_event){.gpa = gpa, .size = size};
+    pages->announced++;
+    CHECK(pthread_mutex_unlock(&pages->lock) == 0);
+    for (uint32_t i = 0; i < vm->cpu_count; i++)
+        if (i != cpu->index && vm->cpus[i] != NULL)
+            soft_cpu_attend(vm->cpus[i], ATTENTION_CODE);
+}
+
+void code_pages_add(struct soft_cpu *cpu, uint64_t gpa)
+{
+    struct code_pages *pages = &cpu->vm->code_pages;
+
+    CHECK(gpa >> 12 < pages->page_count);
+    (void)atomic_fetch_add(&pages->counts[gpa >> 12], 1);
+    soft_tlb_protect_code(cpu, gpa);
+    announce(cpu, gpa, 0);
+}
+
+void code_pages_remove(struct soft_cpu *cpu, uint64_t gpa)
+{
+    (void)atomic_fetch_sub(&cpu->vm->code_pages.counts[gpa >> 12], 1);
+}
+
+void code_pages_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size)
+{
+    block_cache_written(cpu, gpa, size);
+    announce(cpu, gpa, size);
+}
+
+/* Takes the next announcement this vCPU has not seen. False: none. *lost: too many were
+ * missed. */
+static bool next_event(struct soft_cpu *cpu, struct code_event *event, bool *lost)
+{
+    struct code_pages *pages = &cpu->vm->code_pages;
+    bool more;
+
+    CHECK(pthread_mutex_lock(&pages->lock) == 0);
+    more = cpu->code_events_seen != pages->announced;
+    *lost = pages->announced - cpu->code_events_seen > CODE_LOG_ENTRIES;
+    if (*lost)
+        cpu->code_events_seen = pages->announced;
+    else if (more)
+        *event = pages->events[cpu->code_events_seen++ % CODE_LOG_ENTRIES];
+    CHECK(pthread_mutex_unlock(&pages->lock) == 0);
+    return more;
+}
+
+void code_pages_catch_up(struct soft_cpu *cpu)
+{
+    struct code_event event;
+    bool lost;
+
+    while (next_event(cpu, &event, &lost)) {
+        if (lost) {
+            block_cache_empty(cpu);
+            soft_tlb_flush_all(cpu);
+        } else if (event.size == 0) {
+            soft_tlb_protect_code(cpu, event.gpa);
+        } else {
+            block_cache_written(cpu, event.gpa, event.size);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which pages have decoded code, over all vCPUs, and how vCPUs tell each other.
+ *
+ * A page counts the vCPUs that have blocks in it. While the count is not 0 no TLB may
+ * have a write translation for it, so that every write comes through mmu.c's slow store,
+ * which announces it here. The writer's own blocks go at once; other vCPUs do what is
+ * announced when they next look around, which is at the end of their block at the latest.
+ * Code that one processor changes for another has to serialise before it runs anyway
+ * (SDM 8.1.3).
+ */
+#ifndef HUSK_SOFT_CODE_PAGES_PRIVATE_H
+#define HUSK_SOFT_CODE_PAGES_PRIVATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct soft_cpu;
+
+/* Announcements that a vCPU may be behind before it forgets all its blocks instead. */
+#define CODE_LOG_ENTRIES 256
+
+struct code_pages {
+    _Atomic uint8_t *counts; /* by page of guest RAM */
+    size_t page_count;
+    pthread_mutex_t lock;
+    uint64_t announced; /* number ever; under the lock */
+    struct code_event {
+        uint64_t gpa;
+        uint32_t size; /* bytes written; 0: the page has got code */
+    } events[CODE_LOG_ENTRIES];
+};
+
+int code_pages_init(struct code_pages *pages, uint64_t memory_limit,
+                    struct error *err) MUST_CHECK;
+void code_pages_finish(struct code_pages *pages); /* accepts an all-zero struct */
+
+/* True if a write to the page must be announced. Any thread. */
+static inline bool code_pages_has(const struct code_pages *pages, uint64_t gpa)
+{
+    return gpa >> 12 < pages->page_count &&
+           atomic_load_explicit(&pages->counts[gpa >> 12], memory_order_relaxed) != 0;
+}
+
+/* The first block in a page, and the last one gone, on this vCPU. */
+void code_pages_add(struct soft_cpu *cpu, uint64_t gpa);
+void code_pages_remove(struct soft_cpu *cpu, uint64_t gpa);
+
+/* [gpa, gpa + size) inside one page was written by this vCPU. */
+void code_pages_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size);
+
+/* Does what the others have announced since the last time. Only from the run loop. */
+void code_pages_catch_up(struct soft_cpu *cpu);
+
+#endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One software processor: its state, and the small operations every instruction is made
+ * of.
+ *
+ * Owned by its vCPU's thread; other threads only set bits in `attention`
+ * (soft_cpu_attend).
+ *
+ * Rule for handlers: whatever can fault comes before the first change of guest state, so
+ * that a fault leaves the instruction undone. Repeated string instructions commit each
+ * step.
+ */
+#ifndef HUSK_SOFT_CPU_PRIVATE_H
+#define HUSK_SOFT_CPU_PRIVATE_H
+
+#include <setjmp.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "accel/accel.h"
+#include "accel/soft/uop_private.h"
+#include "base/bytes.h"
+#include "memory/memory.h"
+#include "x86/x86.h"
+
+struct block_cache;
+struct soft_vm;
+
+/* Two slots behind the general registers let every address be base + (index << scale) +
+ * displacement: one register that is zero, and one that an address uop has computed. */
+#define SOFT_ZERO X86_REGISTER_COUNT
+#define SOFT_ADDRESS (X86_REGISTER_COUNT + 1)
+#define SOFT_REGISTERS (X86_REGISTER_COUNT + 2)
+
+/* Why the run loop must look up from guest code; bits of soft_cpu.attention. */
+enum soft_attention {
+    ATTENTION_KICK = 0x1,      /* leave vcpu_run */
+    ATTENTION_INTERRUPT = 0x2, /* the local APIC may have a vector */
+    ATTENTION_NMI = 0x4,
+    ATTENTION_INIT = 0x8,
+    ATTENTION_STARTUP = 0x10, /* vector in startup_vector */
+    ATTENTION_CODE = 0x20,    /* another vCPU wrote into code this one may have cached */
+    ATTENTION_SHADOW =
+        0x40, /* STI, MOV SS: no interrupt before the next instruction is done */
+    ATTENTION_TRAP = 0x80, /* TF or armed breakpoints: instructions run one by one */
+};
+
+/* What the processor is doing instead of running instructions. */
+enum soft_activity {
+    ACTIVITY_RUN,
+    ACTIVITY_HALTED,       /* HLT or MWAIT: until an interrupt */
+    ACTIVITY_WAIT_STARTUP, /* after INIT: until SIPI */
+    ACTIVITY_SHUTDOWN,     /* triple fault */
+};
+
+/* A translation. It serves an access of `size` bytes at `linear` if
+ * linear - tag <= 4096 - size (unsigned), which covers page and page crossing in one
+ * compare; the host address is then linear + addend. */
+struct tlb_entry {
+    uint64_t read_tag;
+    uint64_t write_tag;
+    uint64_t addend;
+    uint64_t info; /* mmu.c's own; also pads to 32 bytes, so that an index is a shift */
+};
+#define TLB_ENTRIES 4096
+/* The tag of an empty entry `index`: a page that is never looked up there. */
+#define TLB_NO_TAG(index) ((uint64_t)((index) ^ 1) << 12)
+
+/* x87, MMX and SSE state as FXSAVE64 lays it out (SDM vol. 1, table 10-2). */
+struct fx_state {
+    uint16_t fcw;
+    uint16_t fsw;
+    uint8_t ftw; /* abridged: bit set = register in use */
+    uint8_t reserved;
+    uint16_t fop;
+    uint64_t fip;
+    uint64_t fdp;
+    uint32_t mxcsr;
+    uint32_t mxcsr_mask;
+    uint8_t st[8][16];
+    uint8_t xmm[16][16];
+    uint8_t unused[96];
+} __attribute__((aligned(16)));
+_Static_assert(sizeof(struct fx_state) == 512, "FXSAVE area");
+
+/* An exception on its way to the guest. */
+struct soft_fault {
+    uint8_t vector;
+    bool has_error_code;
+    bool software;  /* INT n, INT3, INTO: DPL check, rip of the next instruction */
+    uint8_t length; /* of that instruction: an error on the way names it */
+    uint32_t error_code;
+    uint64_t cr2; /* #PF */
+    uint64_t dr6; /* #DB: bits to set */
+};
+
+struct soft_cpu {
+    /* ---- every block touches these ---- */
+    uint64_t r[SOFT_REGISTERS];
+    _Atomic uint32_t attention;
+    uint32_t budget; /* blocks until the run loop is entered again: bounds the host stack
+                      * where the compiler did not make tail calls */
+    union {
+        uint16_t flags_packed; /* as `lahf; seto %al` leaves AX */
+        struct {
+            uint8_t flags_overflow; /* 0 or 1 */
+            uint8_t flags_status;   /* SF ZF - AF - PF 1 CF */
+        };
+    };
+    uint8_t cpl;
+    bool direction;        /* DF */
+    uint32_t flags_system; /* TF IF IOPL NT RF VM AC VIF VIP ID, at their RFLAGS places */
+    uint32_t mode;         /* enum soft_mode: what blocks are keyed by */
+    uint32_t unused;
+    struct tlb_entry *tlb; /* the current one of tlbs */
+    uint64_t rip;     /* in the run loop and when a block has ended: next instruction */
+    uint64_t retired; /* instructions, in whole blocks */
+    uint64_t scratch[8]; /* for handlers: operands without a host address of their own */
+
+    /* ---- architecture ---- */
+    struct x86_segment segments[X86_SEGMENT_COUNT];
+    struct x86_table gdt;
+    struct x86_table idt;
+    uint64_t cr0;
+    uint64_t cr2;
+    uint64_t cr3;
+    uint64_t cr4;
+    uint64_t efer;
+    uint64_t dr[8];
+    uint64_t xcr0;
+    struct fx_state fx;
+    struct soft_msrs *msrs; /* msr.c */
+    enum soft_activity activity;
+    bool nmi_blocked;     /* until IRET */
+    bool user_seen;       /* has run at CPL 3 */
+    bool step_pending;    /* TF was set before the instruction in progress */
+    bool interrupt_waits; /* one came while IF was 0; see soft_cpu_interrupts_enabled */
+    bool
+        delivering; /* interrupts.c: an event is being delivered, of `delivered_vector` */
+    uint8_t delivered_vector;
+    bool
+        delivered_external; /* ... and it is not INT n: error codes on the way have EXT */
+    _Atomic bool sleeping;  /* in HLT: whoever sets attention must wake the thread */
+
+    /* ---- out of an instruction ---- */
+    jmp_buf unwind;
+    struct soft_fault fault;
+
+    /* ---- parts ---- */
+    struct soft_vm *vm;
+    uint32_t index;
+    struct block_cache *blocks; /* blocks.c */
+    struct soft_mmu *mmu; /* mmu.c: the TLBs (supervisor, user) and their book-keeping */
+    const struct irq_source *irq; /* the local APIC */
+    _Atomic uint32_t startup_vector;
+    _Atomic uint32_t nmis_waiting; /* with ATTENTION_NMI: how many have come */
+    uint64_t code_events_seen;     /* code_pages.c */
+};
+
+/* ---- leaving an instruction
+ * ---------------------------------------------------------------- */
+
+/* How soft_cpu.unwind is left. */
+enum soft_unwind {
+    UNWIND_FAULT = 1, /* `fault` is to be delivered; rip is the instruction's own */
+    UNWIND_DONE = 2,  /* rip and all else are set: look around, then go on */
+};
+
+/* An exception of the instruction `uop` belongs to: rip is its own, nothing has changed.
+ * Vectors with an error code: soft_raise_code. */
+_Noreturn void soft_raise(struct soft_cpu *cpu, const struct uop *uop, uint8_t vector);
+_Noreturn void soft_raise_code(struct soft_cpu *cpu, const struct uop *uop,
+                               uint8_t vector, uint32_t error_code);
+/* INT n and the like: rip is the next instruction's. */
+_Noreturn void soft_raise_software(struct soft_cpu *cpu, const struct uop *uop,
+                                   uint8_t vector);
+_Noreturn void soft_raise_page_fault(struct soft_cpu *cpu, const struct uop *uop,
+                                     uint64_t linear, uint32_t error_code);
+
+/* Ends the block behind this instruction, which is complete; cpu->rip is set by the
+ * caller. */
+_Noreturn void soft_leave(struct soft_cpu *cpu);
+
+/* Sets attention bits and wakes a halted processor. Any thread. */
+void soft_cpu_attend(struct soft_cpu *cpu, enum soft_attention bits);
+
+/* IF has become 1 (or the task priority lower): an interrupt that had to wait is looked
+ * at again. The instruction must be the last of its block. */
+void soft_cpu_interrupts_enabled(struct soft_cpu *cpu);
+
+/* ---- derived state
+ * ------------------------------------------------------------------------- */
+
+/* Recomputes `mode` and `tlb` after a change of CR0, CR4, EFER, CS, SS or RFLAGS.VM. */
+void soft_cpu_update_mode(struct soft_cpu *cpu);
+
+/* Sets or clears ATTENTION_TRAP after a change of TF or DR7. */
+void soft_cpu_update_trap(struct soft_cpu *cpu);
+
+/* RFLAGS put together, and taken apart (all bits; the caller has masked what may not
+ * change). */
+uint64_t soft_flags_get(const struct soft_cpu *cpu);
+void soft_flags_set(struct soft_cpu *cpu, uint64_t rflags);
+
+/* The linear address that `rip` in CS means. */
+static inline uint64_t soft_code_linear(const struct soft_cpu *cpu, uint64_t rip)
+{
+    if ((cpu->efer & X86_EFER_LMA) != 0 && cpu->segments[X86_CS].long_mode)
+        return rip;
+    return (uint32_t)(cpu->segments[X86_CS].base + rip);
+}
+
+static inline bool soft_in_64bit_code(const struct soft_cpu *cpu)
+{
+    return (cpu->efer & X86_EFER_LMA) != 0 && cpu->segments[X86_CS].long_mode;
+}
+
+/* ---- registers by size
+ * ---------------------------------------------------------------------- */
+
+/* `offset` is uop->reg or uop->rm. Writes of 32 bits clear the upper half, smaller ones
+ * keep it. */
+static inline uint8_t *soft_register8(struct soft_cpu *cpu, uint8_t offset)
+{
+    return (uint8_t *)cpu->r + offset;
+}
+typedef uint16_t register_u16
+    __attribute__((may_alias)); /* a part of a 64-bit register */
+static inline register_u16 *soft_register16(struct soft_cpu *cpu, uint8_t offset)
+{
+    return (register_u16 *)(void *)((uint8_t *)cpu->r + offset);
+}
+static inline uint32_t soft_register32(const struct soft_cpu *cpu, uint8_t offset)
+{
+    return (uint32_t)cpu->r[offset / 8];
+}
+static inline uint64_t *soft_register64(struct soft_cpu *cpu, uint8_t offset)
+{
+    return (uint64_t *)(void *)((uint8_t *)cpu->r + offset);
+}
+
+/* By a size known only at run time, for handlers that are not worth specialising. */
+static inline uint64_t soft_register_get(struct soft_cpu *cpu, uint8_t offset,
+                                         unsigned size)
+{
+    switch (size) {
+    case 1:
+        return *soft_register8(cpu, offset);
+    case 2:
+        return *soft_register16(cpu, offset);
+    case 4:
+        return soft_register32(cpu, offset);
+    default:
+        return *soft_register64(cpu, offset);
+    }
+}
+static inline void soft_register_set(struct soft_cpu *cpu, uint8_t offset, unsigned size,
+                                     uint64_t value)
+{
+    switch (size) {
+    case 1:
+        *soft_register8(cpu, offset) = (uint8_t)value;
+        return;
+    case 2:
+        *soft_register16(cpu, offset) = (uint16_t)value;
+        return;
+    case 4:
+        *soft_register64(cpu, offset) = (uint32_t)value;
+        return;
+    default:
+        *soft_register64(cpu, offset) = value;
+        return;
+    }
+}
+
+/* ---- memory operands
+ * ------------------------------------------------------------------------ */
+
+/* The linear address of the memory operand. */
+static inline uint64_t soft_address(const struct soft_cpu *cpu, const struct uop *uop)
+{
+    return cpu->r[uop->base] + (cpu->r[uop->index] << uop->scale) +
+           (uint64_t)(int64_t)uop->displacement;
+}
+
+#endif

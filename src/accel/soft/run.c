@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The run loop: looks around (kicks, interrupts, startup), runs blocks, delivers faults.
+ *
+ * Blocks follow each other without coming back here while `attention` is 0
+ * (flow_private.h). Anything inside an instruction that cannot go on leaves by longjmp to
+ * soft_cpu_run.
+ */
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "accel/soft/blocks_private.h"
+#include "accel/soft/flow_private.h"
+#include "accel/soft/instruction_private.h"
+#include "accel/soft/soft_private.h"
+#include "base/check.h"
+
+/* ---- leaving an instruction
+ * ---------------------------------------------------------------- */
+
+static _Noreturn void raise_fault(struct soft_cpu *cpu, const struct uop *uop,
+                                  struct soft_fault fault)
+{
+    cpu->fault = fault;
+    if (uop != NULL) {
+        cpu->rip = fault.software ? uop_next_rip(uop) : uop->rip;
+        cpu->retired += uop->ordinal;
+    }
+    longjmp(cpu->unwind, UNWIND_FAULT);
+}
+
+void soft_raise(struct soft_cpu *cpu, const struct uop *uop, uint8_t vector)
+{
+    raise_fault(cpu, uop, (struct soft_fault){.vector = vector});
+}
+
+void soft_raise_code(struct soft_cpu *cpu, const struct uop *uop, uint8_t vector,
+                     uint32_t error_code)
+{
+    raise_fault(cpu, uop,
+                (struct soft_fault){
+                    .vector = vector, .has_error_code = true, .error_code = error_code});
+}
+
+void soft_raise_software(struct soft_cpu *cpu, const struct uop *uop, uint8_t vector)
+{
+    raise_fault(
+        cpu, uop,
+        (struct soft_fault){.vector = vector, .software = true, .length = uop->length});
+}
+
+void soft_raise_page_fault(struct soft_cpu *cpu, const struct uop *uop, uint64_t linear,
+                           uint32_t error_code)
+{
+    raise_fault(cpu, uop,
+                (struct soft_fault){.vector = X86_VECTOR_PF,
+                                    .has_error_code = true,
+                                    .error_code = error_code,
+                                    .cr2 = linear});
+}
+
+void soft_leave(struct soft_cpu *cpu)
+{
+    longjmp(cpu->unwind, UNWIND_DONE);
+}
+
+/* ---- attention
+ * ------------------------------------------------------------------------------- */
+
+static void futex(_Atomic uint32_t *word, int operation, uint32_t value)
+{
+    (void)syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
+}
+
+void soft_cpu_attend(struct soft_cpu *cpu, enum soft_attention bits)
+{
+    (void)atomic_fetch_or(&cpu->attention, (uint32_t)bits);
+    /* Pairs with sleep_until_attention: it says that it sleeps before it looks at
+     * `attention`. */
+    if (atomic_load(&cpu->sleeping))
+        futex(&cpu->attention, FUTEX_WAKE, INT32_MAX);
+}
+
+/* What ends a HLT. The other bits may stay set meanwhile. */
+static uint32_t wake_bits(const struct soft_cpu *cpu)
+{
+    uint32_t bits = ATTENTION_KICK | ATTENTION_INIT | ATTENTION_STARTUP | ATTENTION_CODE;
+
+    if (cpu->activity == ACTIVITY_HALTED && !cpu->nmi_blocked)
+        bits |= ATTENTION_NMI;
+    if (cpu->activity == ACTIVITY_HALTED)
+        bits |= ATTENTION_INTERRUPT;
+    return bits;
+}
+
+static void sleep_until_attention(struct soft_cpu *cpu)
+{
+    uint32_t bits = wake_bits(cpu);
+    uint32_t attention;
+
+    atomic_store(&cpu->sleeping, true);
+    while (((attention = atomic_load(&cpu->attention)) & bits) == 0)
+        futex(&cpu->attention, FUTEX_WAIT, attention);
+    atomic_store(&cpu->sleeping, false);
+}
+
+static bool take(struct soft_cpu *cpu, enum soft_attention bit)
+{
+    return (atomic_fetch_and(&cpu->attention, ~(uint32_t)bit) & (uint32_t)bit) != 0;
+}
+
+static void wake(struct soft_cpu *cpu)
+{
+    if (cpu->activity == ACTIVITY_HALTED)
+        cpu->activity = ACTIVITY_RUN;
+}
+
+/* SDM 8.4.2: SIPI vector V starts at V00:0000. */
+static void start_up(struct soft_cpu *cpu)
+{
+    uint32_t vector = atomic_load(&cpu->startup_vector) & 0xff;
+
+    if (cpu->activity != ACTIVITY_WAIT_STARTUP)
+        return;
+    cpu->segments[X86_CS].selector = (uint16_t)(vector << 8);
+    cpu->segments[X86_CS].base = vector << 12;
+    cpu->rip = 0;
+    cpu->activity = ACTIVITY_RUN;
+    soft_cpu_update_mode(cpu);
+}
+
+/* Takes an interrupt if the processor accepts one now. One that must wait is remembered,
+ * so that blocks do not come back for it in vain: see soft_cpu_interrupts_enabled. */
+static void take_interrupt(struct soft_cpu *cpu)
+{
+    int vector;
+
+    if (!take(cpu, ATTENTION_INTERRUPT))
+        return;
+    if ((cpu->flags_system & X86_FLAGS_IF) == 0) {
+        cpu->interrupt_waits = true;
+        return;
+    }
+    cpu->interrupt_waits = false;
+    vector = cpu->irq->acknowledge(cpu->irq->context);
+    if (vector < 0)
+        return;
+    wake(cpu);
+    soft_cpu_attend(cpu, ATTENTION_INTERRUPT); /* there may be another behind it */
+    soft_deliver_interrupt(cpu, (uint8_t)vector);
+}
+
+void soft_cpu_interrupts_enabled(struct soft_cpu *cpu)
+{
+    if (cpu->interrupt_waits)
+        (void)atomic_fetch_or(&cpu->attention, ATTENTION_INTERRUPT);
+}
+
+/* One is served, one waits; what else comes meanwhile is lost (SDM 6.7.1). */
+static void take_nmi(struct soft_cpu *cpu)
+{
+    uint32_t waiting;
+
+    if (cpu->nmi_blocked) {
+        if (atomic_load(&cpu->nmis_waiting) > 1)
+            atomic_store(&cpu->nmis_waiting, 1);
+        return;
+    }
+    (void)take(cpu, ATTENTION_NMI);
+    waiting = atomic_exchange(&cpu->nmis_waiting, 0);
+    if (waiting == 0)
+        return;
+    if (waiting > 1) {
+        (void)atomic_fetch_add(&cpu->nmis_waiting, 1);
+        soft_cpu_attend(cpu, ATTENTION_NMI);
+    }
+    wake(cpu);
+    soft_deliver_nmi(cpu);
+}
+
+/* Answers what asks for attention. False: vcpu_run is to return, *exit says why. */
+static bool look_around(struct soft_cpu *cpu, struct vcpu_exit *exit)
+{
+    uint32_t attention = atomic_load(&cpu->attention);
+
+    if ((attention & ATTENTION_KICK) != 0) {
+        (void)take(cpu, ATTENTION_KICK);
+        exit->kind = VCPU_EXIT_KICKED;
+        return false;
+    }
+    if (cpu->activity == ACTIVITY_SHUTDOWN) {
+        exit->kind = VCPU_EXIT_SHUTDOWN;
+        return false;
+    }
+    if (take(cpu, ATTENTION_CODE))
+        code_pages_catch_up(cpu);
+    if (take(cpu, ATTENTION_INIT)) {
+        soft_cpu_init_signal(cpu);
+        cpu->activity = ACTIVITY_WAIT_STARTUP;
+    }
+    if (take(cpu, ATTENTION_STARTUP))
+        start_up(cpu);
+    if (cpu->activity == ACTIVITY_WAIT_STARTUP) {
+        (void)take(cpu, ATTENTION_INTERRUPT);
+        return true;
+    }
+    if ((attention & ATTENTION_SHADOW) != 0)
+        return true;
+    if ((attention & ATTENTION_NMI) != 0)
+        take_nmi(cpu);
+    take_interrupt(cpu);
+    return true;
+}
+
+/* ---- instructions
+ * ---------------------------------------------------------------------------- */
+
+static void run_blocks(struct soft_cpu *cpu, uint32_t mode)
+{
+    struct block *block;
+
+    cpu->budget = FLOW_BUDGET;
+    block = block_find(cpu, mode);
+    block->uops[0].run(cpu, block->uops);
+}
+
+/* One instruction by itself: a shadow, TF or breakpoints make what comes before and after
+ * it matter (SDM 17.3.1). With TF set before it, #DB follows when it has completed. */
+static void run_single(struct soft_cpu *cpu)
+{
+    (void)take(cpu, ATTENTION_SHADOW);
+    soft_debug_check_execute(cpu);
+    cpu->step_pending = (cpu->flags_system & X86_FLAGS_TF) != 0;
+    run_blocks(cpu, cpu->mode | MODE_SINGLE);
+}
+
+static void finish_step(struct soft_cpu *cpu)
+{
+    if (!cpu->step_pending)
+        return;
+    cpu->step_pending = false;
+    cpu->fault = (struct soft_fault){.vector = X86_VECTOR_DB, .dr6 = X86_DR6_BS};
+    soft_deliver_fault(cpu);
+}
+
+void soft_cpu_run(struct soft_cpu *cpu, struct vcpu_exit *exit)
+{
+    if (setjmp(cpu->unwind) == UNWIND_FAULT) {
+        cpu->step_pending = false;
+        soft_deliver_fault(cpu);
+    }
+    for (;;) {
+        finish_step(cpu);
+        if (!look_around(cpu, exit))
+            return;
+        if (cpu->activity != ACTIVITY_RUN)
+            sleep_until_attention(cpu);
+        else if ((atomic_load(&cpu->attention) & (ATTENTION_SHADOW | ATTENTION_TRAP)) !=
+                 0)
+            run_single(cpu);
+        else
+            run_blocks(cpu, cpu->mode);
+    }
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The accelerator "soft": VMs and vCPUs on husk's own software processor. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "accel/accels_private.h"
+#include "accel/soft/access_private.h"
+#include "accel/soft/blocks_private.h"
+#include "accel/soft/soft_private.h"
+#include "base/check.h"
+
+struct accel_vm {
+    struct soft_vm soft;
+};
+
+struct accel_vcpu {
+    struct soft_cpu cpu;
+};
+
+static int soft_probe(struct error *err)
+{
+    (void)err;
+    return 0; /* needs nothing of the host */
+}
+
+/* ---- VM
+ * -------------------------------------------------------------------------------------
+ */
+
+uint8_t *soft_vm_page(const struct soft_vm *vm, uint64_t gpa)
+{
+    for (size_t i = 0; i < vm->region_count; i++)
+        if (gpa - vm->regions[i].gpa < vm->regions[i].size_bytes)
+            return vm->memory_base + align_down(gpa, X86_PAGE_BYTES);
+    return NULL;
+}
+
+static void soft_vm_destroy(struct accel_vm *vm)
+{
+    code_pages_finish(&vm->soft.code_pages);
+    free(vm->soft.cpus);
+    free(vm);
+}
+
+static int soft_vm_create(const struct accel_vm_options *options, struct memory *memory,
+                          struct accel_vm **vm, struct error *err)
+{
+    struct accel_vm *created = calloc(1, sizeof(*created));
+    const struct memory_region *regions = memory_regions(memory);
+    size_t count = memory_region_count(memory);
+
+    if (created == NULL)
+        return error_set(err, -ENOMEM, "out of memory for the software CPU");
+    CHECK(count > 0);
+    created->soft = (struct soft_vm){
+        .memory = memory,
+        .machine = options->machine,
+        .cpu_count = options->cpu_count,
+        .cpus = calloc(options->cpu_count, sizeof(created->soft.cpus[0])),
+        .memory_base = (uint8_t *)regions[0].hva - regions[0].gpa,
+        .region_count = count,
+        .regions = regions,
+    };
+    if (created->soft.cpus == NULL) {
+        error_set(err, -ENOMEM, "out of memory for %u vCPUs", options->cpu_count);
+        goto fail;
+    }
+    if (code_pages_init(&created->soft.code_pages,
+                        regions[count - 1].gpa + regions[count - 1].size_bytes, err) < 0)
+        goto fail;
+    *vm = created;
+    return 0;
+
+fail:
+    soft_vm_destroy(created);
+    return err->code;
+}
+
+/* ---- vCPUs
+ * ---------------------------------------------------------------------------------- */
+
+static void soft_vcpu_destroy(struct accel_vcpu *vcpu)
+{
+    struct soft_cpu *cpu = &vcpu->cpu;
+
+    cpu->vm->cpus[cpu->index] = NULL;
+    block_cache_destroy(cpu->blocks);
+    soft_mmu_destroy(cpu);
+    soft_msrs_destroy(cpu);
+    free(vcpu);
+}
+
+static int soft_vcpu_create(struct accel_vm *vm, uint32_t index, struct accel_vcpu **vcpu,
+                            struct error *err)
+{
+    struct accel_vcpu *created =
+        aligned_alloc(64, align_up(sizeof(*created), 64)); /* the FXSAVE area wants 16 */
+    struct soft_cpu *cpu;
+
+    if (created == NULL)
+        return error_set(err, -ENOMEM, "out of memory for vCPU %u", index);
+    memset(created, 0, sizeof(*created));
+    cpu = &created->cpu;
+    cpu->vm = &vm->soft;
+    cpu->index = index;
+    cpu->irq = vm->soft.machine->irq_source(vm->soft.machine->context, index);
+    vm->soft.cpus[index] = cpu;
+    if (block_cache_create(&cpu->blocks, err) < 0 || soft_mmu_create(cpu, err) < 0 ||
+        soft_msrs_create(cpu, err) < 0) {
+        soft_vcpu_destroy(created);
+        return err->code;
+    }
+    soft_cpu_power_on(cpu);
+    *vcpu = created;
+    return 0;
+}
+
+static int soft_get_state(struct accel_vcpu *vcpu, struct cpu_state *state,
+                          struct error *err)
+{
+    const struct soft_cpu *cpu = &vcpu->cpu;
+
+    (void)err;
+    *state = (struct cpu_state){
+        .rip = cpu->rip,
+        .rflags = soft_flags_get(cpu),
+        .gdt = cpu->gdt,
+        .idt = cpu->idt,
+        .cr0 = cpu->cr0,
+        .cr2 = cpu->cr2,
+        .cr3 = cpu->cr3,
+        .cr4 = cpu->cr4,
+        .efer = cpu->efer,
+    };
+    memcpy(state->registers, cpu->r, sizeof(state->registers));
+    memcpy(state->segments, cpu->segments, sizeof(state->segments));
+    return 0;
+}
+
+static int soft_set_state(struct accel_vcpu *vcpu, const struct cpu_state *state,
+                          struct error *err)
+{
+    struct soft_cpu *cpu = &vcpu->cpu;
+
+    (void)err;
+    memcpy(cpu->r, state->registers, sizeof(state->registers));
+    memcpy(cpu->segments, state->segments, sizeof(cpu->segments));
+    cpu->rip = state->rip;
+    cpu->gdt = state->gdt;
+    cpu->idt = state->idt;
+    cpu->cr0 = state->cr0;
+    cpu->cr2 = state->cr2;
+    cpu->cr3 = state->cr3;
+    cpu->cr4 = state->cr4;
+    cpu->efer = state->efer;
+    cpu->cpl = cpu->segments[X86_SS].dpl;
+    soft_flags_set(cpu, state->rflags);
+    soft_cpu_update_mode(cpu);
+    soft_tlb_flush_all(cpu);
+    return 0;
+}
+
+static void soft_vcpu_run(struct accel_vcpu *vcpu, struct vcpu_exit *exit)
+{
+    soft_cpu_run(&vcpu->cpu, exit);
+}
+
+static void soft_vcpu_kick(struct accel_vcpu *vcpu)
+{
+    soft_cpu_attend(&vcpu->cpu, ATTENTION_KICK);
+}
+
+static void soft_vcpu_event(struct accel_vcpu *vcpu, enum irq_event event, uint8_t vector)
+{
+    static const enum soft_attention bits[] = {
+        [IRQ_EVENT_INTERRUPT] = ATTENTION_INTERRUPT,
+        [IRQ_EVENT_NMI] = ATTENTION_NMI,
+        [IRQ_EVENT_INIT] = ATTENTION_INIT,
+        [IRQ_EVENT_STARTUP] = ATTENTION_STARTUP,
+    };
+
+    if (event == IRQ_EVENT_STARTUP)
+        atomic_store(&vcpu->cpu.startup_vector, vector);
+    if (event == IRQ_EVENT_NMI)
+        (void)atomic_fetch_add(&vcpu->cpu.nmis_waiting, 1);
+    soft_cpu_attend(&vcpu->cpu, bits[event]);
+}
+
+static uint64_t soft_vcpu_ns_until_tsc(const struct accel_vcpu *vcpu, uint64_t tsc)
+{
+    return soft_ns_until_tsc(&vcpu->cpu, tsc);
+}
+
+const struct accel_ops soft_accel = {
+    .name = "soft",
+    .probe = soft_probe,
+    .vm_create = soft_vm_create,
+    .vm_destroy = soft_vm_destroy,
+    .vcpu_create = soft_vcpu_create,
+    .vcpu_destroy = soft_vcpu_destroy,
+    .get_state = soft_get_state,
+    .set_state = soft_set_state,
+    .vcpu_run = soft_vcpu_run,
+    .vcpu_kick = soft_vcpu_kick,
+    .vcpu_event = soft_vcpu_event,
+    .vcpu_ns_until_tsc = soft_vcpu_ns_until_tsc,
+};

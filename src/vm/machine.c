@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What surrounds the processors where the accelerator leaves that to husk: it accesses
+ * the buses by calls instead of exits, and the interrupt controllers are devices.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "vm/vm_private.h"
+
+/* ---- accesses: vCPU threads
+ * ----------------------------------------------------------------- */
+
+/* What the access has asked of the loop (a reset, say) must come before the guest's next
+ * instruction. */
+static void hold_if_asked(struct vcpu *vcpu)
+{
+    struct vm *vm = vcpu->vm;
+
+    if (atomic_load(&vm->requests) != 0)
+        vm->accel->vcpu_kick(vcpu->accel_vcpu);
+}
+
+static void access_port(void *context, uint32_t cpu_index, uint16_t port, unsigned size,
+                        bool write, void *data)
+{
+    struct vm *vm = context;
+    struct vcpu *vcpu = &vm->vcpus[cpu_index];
+
+    atomic_fetch_add_explicit(&vcpu->port_exits, 1, memory_order_relaxed);
+    vm_serve(&vm->ports, port, size, write, data);
+    hold_if_asked(vcpu);
+}
+
+static void access_mmio(void *context, uint32_t cpu_index, uint64_t gpa, unsigned size,
+                        bool write, void *data)
+{
+    struct vm *vm = context;
+    struct vcpu *vcpu = &vm->vcpus[cpu_index];
+
+    atomic_fetch_add_explicit(&vcpu->mmio_exits, 1, memory_order_relaxed);
+    vm_serve(&vm->mmio, gpa, size, write, data);
+    hold_if_asked(vcpu);
+}
+
+static const struct irq_source *irq_source(void *context, uint32_t cpu_index)
+{
+    struct vm *vm = context;
+
+    return irqchip_source(vm->irqchip, cpu_index);
+}
+
+/* The boot mark, if there is one, says better when user space is up. */
+static void user_mode(void *context)
+{
+    struct vm *vm = context;
+
+    if (vm->config->boot_mark == NULL)
+        stages_mark(&vm->stages, STAGE_START_USER);
+}
+
+/* ---- interrupts: any thread
+ * ----------------------------------------------------------------- */
+
+static void tell_processor(void *context, uint32_t cpu_index, enum irq_event event,
+                           uint8_t vector)
+{
+    struct vm *vm = context;
+
+    vm->accel->vcpu_event(vm->vcpus[cpu_index].accel_vcpu, event, vector);
+}
+
+static uint64_t ns_until_tsc(void *context, uint32_t cpu_index, uint64_t tsc)
+{
+    struct vm *vm = context;
+
+    return vm->accel->vcpu_ns_until_tsc(vm->vcpus[cpu_index].accel_vcpu, tsc);
+}
+
+void vm_set_irq(void *context, uint32_t line, bool level)
+{
+    static struct log_gate gate;
+    struct vm *vm = context;
+    struct error err = ERROR_NONE;
+
+    if (vm->irqchip != NULL)
+        irqchip_set_line(vm->irqchip, line, level);
+    else if (vm->accel->set_line(vm->accel_vm, line, level, &err) < 0 &&
+             log_gate_open(&gate))
+        log_warn("interrupt line %u: %s", line, err.text);
+}
+
+/* ---- life: the loop's thread
+ * ----------------------------------------------------------------- */
+
+int vm_make_interrupts(struct vm *vm, struct error *err)
+{
+    const struct irqchip_options options = {
+        .cpu_count = vm->vcpu_count,
+        .loop = vm->loop,
+        .monotonic_ns = clock_monotonic_ns,
+    };
+
+    if (vm->accel->vcpu_event == NULL)
+        return 0;
+    vm->machine = (struct accel_machine){
+        .context = vm,
+        .port = access_port,
+        .mmio = access_mmio,
+        .irq_source = irq_source,
+        .user_mode = user_mode,
+    };
+    return irqchip_create(&options, &vm->ports, &vm->mmio, &vm->irqchip, err);
+}
+
+void vm_connect_interrupts(struct vm *vm)
+{
+    const struct irqchip_processors processors = {
+        .event = tell_processor,
+        .ns_until_tsc = ns_until_tsc,
+        .context = vm,
+    };
+
+    if (vm->irqchip != NULL)
+        irqchip_connect(vm->irqchip, &processors);
+}
+
+void vm_disconnect_interrupts(struct vm *vm)
+{
+    if (vm->irqchip != NULL)
+        irqchip_connect(vm->irqchip, NULL);
+}
+
+void vm_reset_interrupts(struct vm *vm)
+{
+    if (vm->irqchip != NULL)
+        irqchip_reset(vm->irqchip);
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Paging: what a walk allows, what it marks, what it says when it refuses, and what the
+ * TLBs keep. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "accel/soft/instruction_private.h"
+#include "accel/soft/mmu_private.h"
+#include "fixture.h"
+
+#define PTE (X86_PTE_PRESENT | X86_PTE_WRITABLE | X86_PTE_USER)
+
+/* Where the tables lie in guest memory, and the page they map. */
+#define PML4 UINT64_C(0x1000)
+#define PDPT UINT64_C(0x2000)
+#define PD UINT64_C(0x3000)
+#define PT UINT64_C(0x4000)
+#define PAGE UINT64_C(0x10000)
+#define NEXT_PAGE UINT64_C(0x11000)
+#define LINEAR UINT64_C(0x123456000) /* indexes 0, 4, 0x11a, 0x56 */
+
+static void put_entry(struct soft_fixture *fixture, uint64_t table, unsigned index,
+                      uint64_t entry)
+{
+    soft_fixture_write(fixture, table + index * 8u, &entry, 8);
+}
+
+static uint64_t get_entry(struct soft_fixture *fixture, uint64_t table, unsigned index)
+{
+    uint64_t entry = 0;
+
+    soft_fixture_read(fixture, table + index * 8u, &entry, 8);
+    return entry;
+}
+
+/* Long mode with LINEAR -> PAGE and the page behind it -> NEXT_PAGE, supervisor. */
+static void map_4level(struct soft_fixture *fixture, uint64_t bits)
+{
+    put_entry(fixture, PML4, 0, PDPT | PTE);
+    put_entry(fixture, PDPT, 4, PD | PTE);
+    put_entry(fixture, PD, 0x11a, PT | PTE);
+    put_entry(fixture, PT, 0x56, PAGE | bits);
+    put_entry(fixture, PT, 0x57, NEXT_PAGE | bits);
+    fixture->cpu.cr0 = X86_CR0_PE | X86_CR0_PG | X86_CR0_WP;
+    fixture->cpu.cr3 = PML4;
+    fixture->cpu.cr4 = X86_CR4_PAE | X86_CR4_PGE;
+    fixture->cpu.efer = X86_EFER_LME | X86_EFER_LMA | X86_EFER_NXE;
+    soft_tlb_flush_all(&fixture->cpu);
+    soft_cpu_update_mode(&fixture->cpu);
+}
+
+/* The value read, or the fault that came instead. */
+static uint64_t read64(struct soft_fixture *fixture, uint64_t linear)
+{
+    if (setjmp(fixture->cpu.unwind) != 0)
+        return 0;
+    fixture->cpu.fault = (struct soft_fault){.vector = 0xff};
+    return soft_load64(&fixture->cpu, NULL, linear);
+}
+
+static void write64(struct soft_fixture *fixture, uint64_t linear, uint64_t value)
+{
+    if (setjmp(fixture->cpu.unwind) != 0)
+        return;
+    fixture->cpu.fault = (struct soft_fault){.vector = 0xff};
+    soft_store64(&fixture->cpu, NULL, linear, value);
+}
+
+static void fetch(struct soft_fixture *fixture, uint64_t linear)
+{
+    if (setjmp(fixture->cpu.unwind) != 0)
+        return;
+    fixture->cpu.fault = (struct soft_fault){.vector = 0xff};
+    (void)soft_translate(&fixture->cpu, NULL, linear, ACCESS_EXECUTE,
+                         fixture->cpu.cpl == 3);
+}
+
+static void assert_no_fault(const struct soft_fixture *fixture)
+{
+    assert_int_equal(fixture->cpu.fault.vector, 0xff);
+}
+
+static void assert_page_fault(const struct soft_fixture *fixture, uint64_t linear,
+                              uint32_t code)
+{
+    assert_int_equal(fixture->cpu.fault.vector, X86_VECTOR_PF);
+    assert_int_equal(fixture->cpu.fault.error_code, code);
+    assert_true(fixture->cpu.fault.cr2 == linear);
+}
+
+static void reads_and_marks_accessed(void **state)
+{
+    struct soft_fixture *fixture = *state;
+    const uint64_t value = UINT64_C(0x1122334455667788);
+
+    map_4level(fixture, X86_PTE_PRESENT);
+    soft_fixture_write(fixture, PAGE + 8, &value, 8);
+    assert_true(read64(fixture, LINEAR + 8) == value);
+    assert_no_fault(fixture);
+    assert_true(get_entry(fixture, PT, 0x56) ==
+                (PAGE | X86_PTE_PRESENT | X86_PTE_ACCESSED));
+    assert_true(get_entry(fixture, PML4, 0) == (PDPT | PTE | X86_PTE_ACCESSED));
+}
+
+static void first_write_marks_dirty_even_after_a_read(void **state)
+{
+    struct soft_fixture *fixture = *state;
+    uint64_t stored = 0;
+
+    map_4level(fixture, X86_PTE_PRESENT | X86_PTE_WRITABLE);
+    (void)read64(fixture, LINEAR);
+    assert_true((get_entry(fixture, PT, 0x56) & X86_PTE_DIRTY) == 0);
+    write64(fixture, LINEAR, 42);
+    assert_no_fault(fixture);
+    assert_true((get_entry(fixture, PT, 0x56) & X86_PTE_DIRTY) != 0);
+    soft_fixture_read(fixture, PAGE, &stored, 8);
+    assert_true(stored == 42);
+}
+
+static void missing_page_faults_with_the_access(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    map_4level(fixture, 0);
+    (void)read64(fixture, LINEAR + 5);
+    assert_page_fault(fixture, LINEAR + 5, 0);
+    write64(fixture, LINEAR, 1);
+    assert_page_fault(fixture, LINEAR, X86_PF_WRITE);
+    fetch(fixture, LINEAR);
+    assert_page_fault(fixture, LINEAR, X86_PF_FETCH);
+}
+
+static void read_only_page_and_wp(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    map_4level(fixture, X86_PTE_PRESENT);
+    write64(fixture, LINEAR, 1);
+    assert_page_fault(fixture, LINEAR, X86_PF_PRESENT | X86_PF_WRITE);
+    fixture->cpu.cr0 &= ~X86_CR0_WP;
+    soft_tlb_flush_all(&fixture->cpu);
+    write64(fixture, LINEAR, 1);
+    assert_no_fault(fixture);
+}
+
+static void user_needs_the_user_bit_at_every_level(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    map_4level(fixture, PTE);
+    fixture->cpu.cpl = 3;
+    soft_cpu_update_mode(&fixture->cpu);
+    write64(fixture, LINEAR, 1);
+    assert_no_fault(fixture);
+    put_entry(fixture, PDPT, 4, PD | X86_PTE_PRESENT | X86_PTE_WRITABLE);
+    soft_tlb_flush_page(&fixture->cpu, LINEAR);
+    (void)read64(fixture, LINEAR);
+    assert_page_fault(fixture, LINEAR, X86_PF_PRESENT | X86_PF_USER);
+}
+
+static void supervisor_entries_do_not_serve_users(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    map_4level(fixture, X86_PTE_PRESENT | X86_PTE_WRITABLE);
+    (void)read64(fixture, LINEAR);
+    assert_no_fault(fixture);
+    fixture->cpu.cpl = 3;
+    soft_cpu_update_mode(&fixture->cpu);
+    (void)read64(fixture, LINEAR);
+    assert_page_fault(fixture, LINEAR, X86_PF_PRESENT | X86_PF_USER);
+}
+
+static void no_execute_and_smep(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    map_4level(fixture, X86_PTE_PRESENT | X86_PTE_NO_EXECUTE);
+    fetch(fixture, LINEAR);
+    assert_page_fault(fixture, LINEAR, X86_PF_PRESENT | X86_PF_FETCH);
+    map_4level(fixture, PTE);
+    fetch(fixture, LINEAR);
+    assert_no_fault(fixture);
+    fixture->cpu.cr4 |= X86_CR4_SMEP;
+    fetch(fixture, LINEAR);
+    assert_page_fault(fixture, LINEAR, X86_PF_PRESENT | X86_PF_FETCH);
+}
+
+static void smap_follows_the_ac_flag(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    map_4level(fixture, PTE);
+    fixture->cpu.cr4 |= X86_CR4_SMAP;
+    soft_cpu_update_mode(&fixture->cpu);
+    (void)read64(fixture, LINEAR);
+    assert_page_fault(fixture, LINEAR, X86_PF_PRESENT);
+    soft_flags_set(&fixture->cpu, X86_FLAGS_AC);
+    (void)read64(fixture, LINEAR);
+    assert_no_fault(fixture);
+    soft_flags_set(&fixture->cpu, 0);
+    (void)read64(fixture, LINEAR);
+    assert_page_fault(fixture, LINEAR, X86_PF_PRESENT);
+}
+
+static void reserved_bits_fault(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    map_4level(fixture, PTE | UINT64_C(1) << SOFT_PHYSICAL_BITS);
+    (void)read64(fixture, LINEAR);
+    assert_page_fault(fixture, LINEAR, X86_PF_PRESENT | X86_PF_RESERVED);
+    map_4level(fixture, PTE | X86_PTE_NO_EXECUTE);
+    fixture->cpu.efer &= ~X86_EFER_NXE;
+    (void)read64(fixture, LINEAR);
+    assert_page_fault(fixture, LINEAR, X86_PF_PRESENT | X86_PF_RESERVED);
+}
+
+static void address_that_is_not_canonical_is_a_general_protection_fault(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    map_4level(fixture, PTE);
+    (void)read64(fixture, UINT64_C(0x0000800000000000));
+    assert_int_equal(fixture->cpu.fault.vector, X86_VECTOR_GP);
+    assert_int_equal(fixture->cpu.fault.error_code, 0);
+}
+
+static void large_pages_translate_and_invlpg_drops_all_of_one(void **state)
+{
+    struct soft_fixture *fixture = *state;
+    const uint64_t linear = UINT64_C(0x40000000); /* indexes 0, 1, 0 */
+    uint64_t value = 7;
+
+    map_4level(fixture, PTE);
+    put_entry(fixture, PDPT, 1, PD | PTE);
+    put_entry(fixture, PD, 0, PTE | X86_PTE_LARGE);
+    soft_fixture_write(fixture, 0x12348, &value, 8);
+    assert_true(read64(fixture, linear + 0x12348) == 7);
+    put_entry(fixture, PD, 0, 0);
+    soft_tlb_flush_page(&fixture->cpu, linear); /* another address in the same page */
+    (void)read64(fixture, linear + 0x12348);
+    assert_page_fault(fixture, linear + 0x12348, 0);
+}
+
+static void global_entries_outlive_a_cr3_load(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    map_4level(fixture, PTE | X86_PTE_GLOBAL);
+    put_entry(fixture, PT, 0x57, NEXT_PAGE | PTE);
+    (void)read64(fixture, LINEAR);
+    (void)read64(fixture, LINEAR + 0x1000);
+    put_entry(fixture, PT, 0x56, 0);
+    put_entry(fixture, PT, 0x57, 0);
+    soft_tlb_flush_non_global(&fixture->cpu);
+    (void)read64(fixture, LINEAR);
+    assert_no_fault(fixture);
+    (void)read64(fixture, LINEAR + 0x1000);
+    assert_page_fault(fixture, LINEAR + 0x1000, 0);
+    soft_tlb_flush_all(&fixture->cpu);
+    (void)read64(fixture, LINEAR);
+    assert_page_fault(fixture, LINEAR, 0);
+}
+
+static void store_across_pages_is_all_or_nothing(void **state)
+{
+    struct soft_fixture *fixture = *state;
+    uint64_t stored = 0;
+
+    map_4level(fixture, PTE);
+    put_entry(fixture, PT, 0x57, 0);
+    write64(fixture, LINEAR + 0xffc, UINT64_C(0xffffffffffffffff));
+    assert_page_fault(fixture, LINEAR + 0x1000, X86_PF_WRITE);
+    soft_fixture_read(fixture, PAGE + 0xff8, &stored, 8);
+    assert_true(stored == 0);
+    put_entry(fixture, PT, 0x57, NEXT_PAGE | PTE);
+    write64(fixture, LINEAR + 0xffc, UINT64_C(0x1122334455667788));
+    assert_no_fault(fixture);
+    assert_true(read64(fixture, LINEAR + 0xffc) == UINT64_C(0x1122334455667788));
+    soft_fixture_read(fixture, NEXT_PAGE, &stored, 4);
+    assert_true((uint32_t)stored == 0x11223344);
+}
+
+static void pae_and_32bit_tables(void **state)
+{
+    struct soft_fixture *fixture = *state;
+    const uint32_t directory = PD | (uint32_t)PTE;
+    const uint32_t table = PAGE | (uint32_t)PTE;
+    const uint64_t value = 99;
+
+    soft_fixture_write(fixture, PAGE + 16, &value, 8);
+    put_entry(fixture, PDPT, 1, PD | X86_PTE_PRESENT);
+    put_entry(fixture, PD, 2, PT | PTE);
+    put_entry(fixture, PT, 3, PAGE | PTE);
+    fixture->cpu.cr0 = X86_CR0_PE | X86_CR0_PG;
+    fixture->cpu.cr4 = X86_CR4_PAE;
+    fixture->cpu.efer = 0;
+    fixture->cpu.cr3 = PDPT;
+    soft_tlb_flush_all(&fixture->cpu);
+    assert_true(read64(fixture, 0x40403010) == 99);
+    assert_no_fault(fixture);
+
+    fixture->cpu.cr4 = 0;
+    fixture->cpu.cr3 = PML4;
+    soft_fixture_write(fixture, PML4 + 4 * 5, &directory, 4);
+    soft_fixture_write(fixture, PD + 4 * 6, &table, 4);
+    soft_tlb_flush_all(&fixture->cpu);
+    assert_true(read64(fixture, 5u << 22 | 6u << 12 | 16) == 99);
+    assert_no_fault(fixture);
+}
+
+static void without_paging_linear_is_physical(void **state)
+{
+    struct soft_fixture *fixture = *state;
+    const uint64_t value = 5;
+
+    soft_fixture_write(fixture, 0x8000, &value, 8);
+    assert_true(read64(fixture, 0x8000) == 5);
+    assert_no_fault(fixture);
+}
+
+static void access_outside_ram_goes_to_the_machine(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    fixture->mmio_answer = 0xabcd;
+    assert_true(read64(fixture, UINT64_C(0xf0000000)) == 0xabcd);
+    assert_true(fixture->mmio_gpa == UINT64_C(0xf0000000));
+    assert_int_equal(fixture->mmio_size, 8);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SOFT_TEST(reads_and_marks_accessed),
+        SOFT_TEST(first_write_marks_dirty_even_after_a_read),
+        SOFT_TEST(missing_page_faults_with_the_access),
+        SOFT_TEST(read_only_page_and_wp),
+        SOFT_TEST(user_needs_the_user_bit_at_every_level),
+        SOFT_TEST(supervisor_entries_do_not_serve_users),
+        SOFT_TEST(no_execute_and_smep),
+        SOFT_TEST(smap_follows_the_ac_flag),
+        SOFT_TEST(reserved_bits_fault),
+        SOFT_TEST(address_that_is_not_canonical_is_a_general_protection_fault),
+        SOFT_TEST(large_pages_translate_and_invlpg_drops_all_of_one),
+        SOFT_TEST(global_entries_outlive_a_cr3_load),
+        SOFT_TEST(store_across_pages_is_all_or_nothing),
+        SOFT_TEST(pae_and_32bit_tables),
+        SOFT_TEST(without_paging_linear_is_physical),
+        SOFT_TEST(access_outside_ram_goes_to_the_machine),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
