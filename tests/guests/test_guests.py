@@ -5,6 +5,7 @@ prints with expected/NAME.tap, byte for byte: the same guest says the same every
 HUSK is the program, HUSK_BUILD the build folder with the guests in tests/guests/.
 """
 import fcntl
+import json
 import os
 import pathlib
 import subprocess
@@ -80,8 +81,17 @@ def command(accelerator, image, options, initrd):
     )
 
 
+def reason_against_soft():
+    """Why the software CPU cannot be used; None if it can."""
+    result = subprocess.run([HUSK, "doctor", "--json"], stdout=subprocess.PIPE, check=False)
+    for accelerator in json.loads(result.stdout)["accelerators"]:
+        if accelerator["name"] == "soft":
+            return None if accelerator["works"] else accelerator["reason"]
+    return "husk is built without the software CPU"
+
+
 # name: why not on this host
-ACCELERATORS = {"kvm": reason_against_kvm(), "soft": None}
+ACCELERATORS = {"kvm": reason_against_kvm(), "soft": reason_against_soft()}
 
 
 @pytest.mark.parametrize("accelerator", ACCELERATORS)

@@ -5,6 +5,7 @@ HUSK names the binary (default: build/husk beside the tests). Guests are a few l
 assembled on the spot into a firmware image that starts at the reset vector.
 """
 import functools
+import json
 import os
 import pathlib
 import signal
@@ -44,12 +45,8 @@ def run(*arguments, **options):
 @functools.lru_cache(maxsize=None)
 def missing_accelerator():
     """Why no guest can run here, or None."""
-    try:
-        descriptor = os.open("/dev/kvm", os.O_RDWR)
-    except OSError as error:
-        return f"/dev/kvm: {error.strerror}"
-    os.close(descriptor)
-    return None
+    choice = json.loads(run("doctor", "--json").stdout)["auto"]
+    return None if choice["works"] else choice["reason"]
 
 
 needs_accelerator = pytest.mark.skipif(missing_accelerator() is not None,

@@ -16,8 +16,7 @@ static const struct cpuid_leaf *find(uint32_t function, uint32_t index)
 {
     size_t i = 0;
 
-    while (i < leaf_count &&
-           (leaves[i].function != function || leaves[i].index != index))
+    while (i < leaf_count && (leaves[i].function != function || leaves[i].index != index))
         i++;
     if (i == leaf_count)
         fail_msg("there is no leaf 0x%x", function);
