@@ -4,9 +4,10 @@
  *
  * An accelerator is one const table of functions. It gets guest memory, a processor model
  * and entry states, runs vCPUs until something concerns the rest of the machine, and says
- * what in a struct vcpu_exit. It contains the interrupt controllers (local APICs, IOAPIC,
- * 8259) and the 8254, in the host kernel or in its own code; the rest raises lines
- * through `set_line` and `signal_msi`.
+ * what in a struct vcpu_exit. The interrupt controllers (local APICs, IOAPIC, 8259) and
+ * the 8254 are either its own, as the host's kernel has them, and the rest raises lines
+ * through `set_line` and `signal_msi`; or they are devices that speak to it through
+ * `vcpu_event` and struct irq_source, and it accesses the machine by calls.
  *
  * Threads: vm_create, vm_destroy, vcpu_create, vcpu_destroy, get/set_state on the
  * VM's owner while no vCPU runs; vcpu_run on the vCPU's own thread; vcpu_kick, set_line,

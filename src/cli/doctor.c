@@ -11,6 +11,7 @@
 #include <linux/io_uring.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -33,12 +34,16 @@
 /* A file that holds one number; false if there is none. */
 static bool read_number(const char *path, json_int_t *number)
 {
-    FILE *file = fopen(path, "re");
-    bool found = file != NULL && fscanf(file, "%" JSON_INTEGER_FORMAT, number) == 1;
+    CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char text[32];
+    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    char *end;
 
-    if (file != NULL)
-        (void)fclose(file);
-    return found;
+    if (got < 0)
+        return false;
+    text[got] = '\0';
+    *number = strtoll(text, &end, 10);
+    return end != text;
 }
 
 static json_t *works(void)
@@ -192,8 +197,8 @@ static const char *read_brand(char brand[49])
 {
     unsigned words[12] = {0};
 
-    for (unsigned i = 0; i < 3; i++)
-        if (__get_cpuid(0x80000002 + i, &words[4 * i], &words[4 * i + 1],
+    for (size_t i = 0; i < 3; i++)
+        if (__get_cpuid(0x80000002 + (unsigned)i, &words[4 * i], &words[4 * i + 1],
                         &words[4 * i + 2], &words[4 * i + 3]) == 0)
             return "";
     memcpy(brand, words, 48);

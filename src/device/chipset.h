@@ -2,8 +2,8 @@
 /*
  * The PC around the processors: one struct that creates, attaches and resets all chipset
  * devices (uart, i8042, rtc, ACPI power, PCI host bridge, debug ports). The interrupt
- * controllers and the 8254 belong to the accelerator, and so does port 0x61: its bits are
- * the 8254's gate and output, so the accelerator that has the timer must answer there.
+ * controllers and the 8254 are not among them, nor is port 0x61, whose bits are the
+ * 8254's gate and output: an accelerator may have them, else irqchip.h has.
  */
 #ifndef HUSK_DEVICE_CHIPSET_H
 #define HUSK_DEVICE_CHIPSET_H

@@ -131,8 +131,10 @@ void irqchip_destroy(struct irqchip *irqchip)
 void irqchip_connect(struct irqchip *irqchip, const struct irqchip_processors *processors)
 {
     pthread_mutex_lock(&irqchip->apic_bus.lock);
-    irqchip->apic_bus.processors =
-        processors == NULL ? (struct irqchip_processors){.event = NULL} : *processors;
+    if (processors != NULL)
+        irqchip->apic_bus.processors = *processors;
+    else
+        irqchip->apic_bus.processors.event = NULL;
     pthread_mutex_unlock(&irqchip->apic_bus.lock);
 }
 

@@ -161,7 +161,8 @@ unsigned bench_states(struct bench *bench, const uint8_t *bytes,
         if (tail == TAIL_NONE && bench->native.end == END_EXIT)
             bench->flags_changed |= bench->native.rflags ^ bench->in.rflags;
         bench->undefined += result == COMPARISON_UNDEFINED;
-        if (result == COMPARISON_EQUAL ||
+        bench->tolerated += result == COMPARISON_TOLERATED;
+        if (result == COMPARISON_EQUAL || result == COMPARISON_TOLERATED ||
             (result == COMPARISON_UNDEFINED && !bench->show_undefined))
             continue;
         mismatches++;

@@ -31,6 +31,7 @@ struct bench {
     unsigned long states;
     unsigned long faults;
     unsigned long undefined;
+    unsigned long tolerated;
     unsigned long mismatches;
     unsigned long failed_forms;
     unsigned long blocks;

@@ -272,13 +272,16 @@ static void run_guest(struct bench *bench, struct trial *trial)
         .native = &trial->native,
         .guest = &bench->result,
     };
+    enum comparison_result result;
 
     memcpy(data, bench->data, WINDOW_DATA_BYTES);
     bench_write_code(bench, trial->start, trial->code, trial->size);
     guest_run(bench->guest, &trial->in, bench->exits[0], GUEST_BLOCKS, &bench->result);
     bench->states++;
     bench->faults += trial->native.end == END_FAULT;
-    if (compare(&comparison) == COMPARISON_EQUAL)
+    result = compare(&comparison);
+    bench->tolerated += result == COMPARISON_TOLERATED;
+    if (result == COMPARISON_EQUAL || result == COMPARISON_TOLERATED)
         return;
     if (bench->block_mismatches++ < SHOWN) {
         printf("block:\n");

@@ -17,11 +17,19 @@
      X86_FLAGS_NT | X86_FLAGS_AC | X86_FLAGS_ID)
 
 /* Of a page fault's error code, what can be told from user mode; for addresses of the
- * host's kernel not even whether the page is present. */
+ * host not even whether the page is present. */
 #define ERROR_COMPARED                                                                   \
     (X86_PF_PRESENT | X86_PF_WRITE | X86_PF_USER | X86_PF_RESERVED | X86_PF_FETCH)
 
 /* ---- the parts ---- */
+
+/* The host's kernel, or a jump to anywhere: what is mapped there is its own business
+ * (the address sanitizer's shadow, for one). */
+static bool is_of_the_host(const struct isa_state *native)
+{
+    return (int64_t)native->cr2 < 0 || ((native->error_code & X86_PF_FETCH) != 0 &&
+                                        native->cr2 - WINDOW_CODE >= WINDOW_CODE_BYTES);
+}
 
 static bool same_end(const struct isa_state *native, const struct isa_state *guest)
 {
@@ -35,7 +43,7 @@ static bool same_end(const struct isa_state *native, const struct isa_state *gue
         return false;
     if (native->vector == X86_VECTOR_PF && native->cr2 != guest->cr2)
         return false;
-    if (native->vector == X86_VECTOR_PF && (int64_t)native->cr2 < 0)
+    if (native->vector == X86_VECTOR_PF && is_of_the_host(native))
         mask &= ~X86_PF_PRESENT;
     return ((native->error_code ^ guest->error_code) & mask) == 0;
 }
@@ -83,25 +91,34 @@ static void forget_upper_halves(struct isa_state *state)
         state->r[i] = i < X86_R8 ? (uint32_t)state->r[i] : 0;
 }
 
-enum comparison_result compare(const struct comparison *comparison)
+static enum comparison_result compare_exactly(const struct comparison *comparison)
 {
     const struct isa_state *native = comparison->native;
     const struct isa_state *guest = comparison->guest;
-    uint64_t flags;
+    uint64_t flags = flags_difference(comparison);
 
-    if (comparison->in->code32) {
-        forget_upper_halves(comparison->native);
-        forget_upper_halves(comparison->guest);
-    }
-    if (tolerable(comparison))
-        return COMPARISON_EQUAL;
-    flags = flags_difference(comparison);
     if (!same_end(native, guest) || memcmp(native->r, guest->r, sizeof(native->r)) != 0 ||
         (flags & ~comparison->undefined_flags) != 0 ||
         !same_floating_point(&native->fx, &guest->fx) ||
         memcmp(comparison->native_data, comparison->guest_data, WINDOW_DATA_BYTES) != 0)
         return COMPARISON_DIFFERENT;
     return flags != 0 ? COMPARISON_UNDEFINED : COMPARISON_EQUAL;
+}
+
+enum comparison_result compare(const struct comparison *comparison)
+{
+    enum comparison_result result;
+
+    if (comparison->in->code32) {
+        forget_upper_halves(comparison->native);
+        forget_upper_halves(comparison->guest);
+    }
+    result = compare_exactly(comparison);
+    if (result != COMPARISON_DIFFERENT)
+        return result;
+    if (tolerable(comparison) || compare_exactly(comparison) != COMPARISON_DIFFERENT)
+        return COMPARISON_TOLERATED;
+    return COMPARISON_DIFFERENT;
 }
 
 /* ---- reports ---- */

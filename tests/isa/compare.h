@@ -22,12 +22,13 @@ struct comparison {
 
 enum comparison_result {
     COMPARISON_EQUAL,
+    COMPARISON_TOLERATED, /* a rule of tolerance.c lets it pass */
     COMPARISON_UNDEFINED, /* only flags differ that the manual leaves undefined */
     COMPARISON_DIFFERENT,
 };
 
-/* Compares, after what processors do as they like (tolerance.c) has been made equal in
- * *native and *guest. */
+/* May change *native and *guest: makes equal in them what processors do as they like
+ * (tolerance.c). */
 enum comparison_result compare(const struct comparison *comparison);
 
 /* Prints what differs, in lines that begin with the code's bytes. */

@@ -85,7 +85,8 @@ static bool fault_of_compare(const struct comparison *comparison)
  * operand whole, and has gone over to MMX before it faults. */
 static bool fault_of_masked_store(const struct comparison *comparison)
 {
-    return is_page_fault(comparison->native);
+    return is_page_fault(comparison->native) &&
+           (comparison->guest->end == END_EXIT || is_page_fault(comparison->guest));
 }
 
 /* A target that is not canonical and a stack that faults: AMD looks at the stack first.

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "accel/soft/debug_private.h"
 #include "accel/soft/mmu_private.h"
 #include "accel/soft/soft_private.h"
 #include "base/check.h"
@@ -46,6 +47,7 @@ static struct span find_span(struct soft_cpu *cpu, const struct uop *uop, uint64
         span.pieces[1] = find_piece(cpu, uop, second, size - first, access, kind);
         span.count = 2;
     }
+    debug_note_access(cpu, linear, size, access == ACCESS_WRITE);
     return span;
 }
 

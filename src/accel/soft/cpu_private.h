@@ -84,6 +84,12 @@ struct fx_state {
 } __attribute__((aligned(16)));
 _Static_assert(sizeof(struct fx_state) == 512, "FXSAVE area");
 
+/* soft_cpu.watch_hits, as bits 3..0 of DR6 count them: those that trap behind the
+ * instruction in progress, and above them those that wait for the one behind it (loads of
+ * SS). */
+#define WATCH_NOW 0xfu
+#define WATCH_LATER_SHIFT 4
+
 /* An exception on its way to the guest. */
 struct soft_fault {
     uint8_t vector;
@@ -135,6 +141,7 @@ struct soft_cpu {
     bool nmi_blocked;     /* until IRET */
     bool user_seen;       /* has run at CPL 3 */
     bool step_pending;    /* TF was set before the instruction in progress */
+    uint8_t watch_hits;   /* data breakpoints met: see WATCH_NOW */
     bool interrupt_waits; /* one came while IF was 0; see soft_cpu_interrupts_enabled */
     bool
         delivering; /* interrupts.c: an event is being delivered, of `delivered_vector` */

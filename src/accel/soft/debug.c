@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Debug registers and instruction breakpoints (SDM vol. 3, 17.2 and 17.3).
- *
- * Breakpoints on data and on ports are kept but do not hit: loads and stores do not look
- * at them.
- */
+/* Debug registers and breakpoints (SDM vol. 3, 17.2 and 17.3). */
 #include "accel/soft/debug_private.h"
 
 #include "accel/soft/flow_private.h"
@@ -48,14 +43,69 @@ void debug_write(struct soft_cpu *cpu, const struct uop *uop, unsigned number,
         value = X86_DR7_FIXED | (value & DR7_WRITABLE);
     cpu->dr[number] = value;
     soft_cpu_update_trap(cpu);
+    if (debug_is_armed(cpu))
+        soft_tlb_flush_all(cpu); /* of pages that have become watched */
 }
 
-/* DR7: two enable bits a breakpoint, and from bit 16 on four bits of kind and length; an
- * instruction's are all 0. */
-static bool is_execute_breakpoint(const struct soft_cpu *cpu, unsigned number)
+/* ---- breakpoints ---- */
+
+enum breakpoint_kind {
+    BREAKPOINT_EXECUTE,
+    BREAKPOINT_WRITE,
+    BREAKPOINT_PORT, /* with CR4.DE */
+    BREAKPOINT_ACCESS,
+    BREAKPOINT_OFF,
+};
+
+/* DR7: two enable bits a breakpoint, and from bit 16 on two bits of kind, two of length.
+ */
+static enum breakpoint_kind kind_of(const struct soft_cpu *cpu, unsigned number)
 {
-    return (cpu->dr[7] >> 2 * number & 3) != 0 &&
-           (cpu->dr[7] >> (16 + 4 * number) & 0xf) == 0;
+    if ((cpu->dr[7] >> 2 * number & 3) == 0)
+        return BREAKPOINT_OFF;
+    return (enum breakpoint_kind)(cpu->dr[7] >> (16 + 4 * number) & 3);
+}
+
+/* Ranges are aligned to their length. */
+static bool covers(const struct soft_cpu *cpu, unsigned number, uint64_t address,
+                   uint64_t size)
+{
+    static const uint8_t lengths[] = {1, 2, 8, 4};
+    uint64_t length = lengths[cpu->dr[7] >> (18 + 4 * number) & 3];
+    uint64_t start = align_down(cpu->dr[number], length);
+
+    return address - start < length || start - address < size;
+}
+
+bool debug_finds_watch(const struct soft_cpu *cpu, uint64_t linear)
+{
+    for (unsigned i = 0; i < BREAKPOINTS; i++) {
+        enum breakpoint_kind kind = kind_of(cpu, i);
+
+        if ((kind == BREAKPOINT_WRITE || kind == BREAKPOINT_ACCESS) &&
+            cpu->dr[i] / X86_PAGE_BYTES == linear / X86_PAGE_BYTES)
+            return true;
+    }
+    return false;
+}
+
+void debug_find_access(struct soft_cpu *cpu, uint64_t linear, unsigned size, bool write)
+{
+    for (unsigned i = 0; i < BREAKPOINTS; i++) {
+        enum breakpoint_kind kind = kind_of(cpu, i);
+
+        if ((kind == BREAKPOINT_ACCESS || (kind == BREAKPOINT_WRITE && write)) &&
+            covers(cpu, i, linear, size))
+            cpu->watch_hits |= (uint8_t)(1u << i);
+    }
+}
+
+void debug_find_port(struct soft_cpu *cpu, uint16_t port, unsigned size)
+{
+    for (unsigned i = 0; i < BREAKPOINTS; i++)
+        if (kind_of(cpu, i) == BREAKPOINT_PORT && (cpu->cr4 & X86_CR4_DE) != 0 &&
+            covers(cpu, i, port, size))
+            cpu->watch_hits |= (uint8_t)(1u << i);
 }
 
 void soft_debug_check_execute(struct soft_cpu *cpu)
@@ -69,7 +119,7 @@ void soft_debug_check_execute(struct soft_cpu *cpu)
         return;
     }
     for (unsigned i = 0; i < BREAKPOINTS; i++)
-        if (is_execute_breakpoint(cpu, i) && cpu->dr[i] == linear)
+        if (kind_of(cpu, i) == BREAKPOINT_EXECUTE && cpu->dr[i] == linear)
             hit |= UINT64_C(1) << i;
     if (hit == 0)
         return;

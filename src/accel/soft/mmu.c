@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "accel/soft/blocks_private.h"
+#include "accel/soft/debug_private.h"
 #include "accel/soft/instruction_private.h"
 #include "accel/soft/soft_private.h"
 
@@ -340,6 +341,8 @@ uint8_t *mmu_fill(struct soft_cpu *cpu, const struct uop *uop, uint64_t linear,
     *gpa = translation.gpa;
     if (page == NULL)
         return NULL;
+    if (debug_watches_page(cpu, linear))
+        return page + linear % X86_PAGE_BYTES;
     *entry = (struct tlb_entry){
         .read_tag = tag,
         .write_tag =

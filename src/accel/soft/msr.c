@@ -48,6 +48,7 @@ enum msr_number {
     MSR_KERNEL_GS_BASE = 0xc0000102,
     MSR_TSC_AUX = 0xc0000103,
     MSR_AMD_COUNTERS = 0xc0010000, /* four selectors, four counters */
+    MSR_AMD_COUNTERS_LAST = 0xc0010007,
     MSR_AMD_SYSTEM_CONFIG = 0xc0010010,
     MSR_AMD_HARDWARE_CONFIG = 0xc0010015,
     MSR_AMD_BRIDGE_CONFIG = 0xc001001f,
@@ -257,7 +258,7 @@ static bool read_special(struct soft_cpu *cpu, uint32_t number, uint64_t *value)
     case MSR_MCG_CAPABILITY: /* no banks */
         *value = 0;
         return true;
-    case MSR_AMD_COUNTERS ... MSR_AMD_COUNTERS + 7: /* every AMD has them; none counts */
+    case MSR_AMD_COUNTERS ... MSR_AMD_COUNTERS_LAST: /* every AMD has them; none counts */
         *value = 0;
         return vendor_is_amd();
     case MSR_ARCH_CAPABILITIES:
@@ -343,7 +344,7 @@ static bool write_special(struct soft_cpu *cpu, const struct uop *uop, uint32_t 
         return write_base(cpu, X86_GS, value);
     case MSR_MICROCODE: /* the way to ask for its version */
         return true;
-    case MSR_AMD_COUNTERS ... MSR_AMD_COUNTERS + 7:
+    case MSR_AMD_COUNTERS ... MSR_AMD_COUNTERS_LAST:
         return vendor_is_amd();
     case MSR_PREDICTION_COMMAND:
     case MSR_FLUSH_COMMAND:

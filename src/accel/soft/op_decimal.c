@@ -68,11 +68,12 @@ void decimal_aam(struct soft_cpu *cpu, const struct uop *uop)
     uint8_t base = (uint8_t)uop->immediate;
     uint8_t value = register_get8(cpu, AL);
 
-    if (base == 0)
-        soft_raise(cpu, uop, X86_VECTOR_DE);
-    register_set16(cpu, AX, (uint16_t)((value / base) << 8 | value % base));
-    set_flags(cpu, value % base, false, false);
-    NEXT(cpu, uop);
+    if (base != 0) {
+        register_set16(cpu, AX, (uint16_t)((value / base) << 8 | value % base));
+        set_flags(cpu, value % base, false, false);
+        NEXT(cpu, uop);
+    }
+    soft_raise(cpu, uop, X86_VECTOR_DE);
 }
 
 void decimal_aad(struct soft_cpu *cpu, const struct uop *uop)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* IN, OUT, INS, OUTS (SDM vol. 1, chapter 19). */
 #include "accel/soft/address_private.h"
+#include "accel/soft/debug_private.h"
 #include "accel/soft/system_private.h"
 #include "accel/soft/task_private.h"
 
@@ -23,6 +24,7 @@ static void check_port(struct soft_cpu *cpu, const struct uop *uop, uint16_t por
 
     if (!privileged && !task_allows_port(cpu, uop, port, port_size(uop)))
         soft_raise_code(cpu, uop, X86_VECTOR_GP, 0);
+    debug_note_port(cpu, port, port_size(uop));
 }
 
 static uint32_t port_read(struct soft_cpu *cpu, const struct uop *uop, uint16_t port)

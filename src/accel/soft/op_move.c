@@ -137,11 +137,11 @@ soft_handler *select_move_extend(const struct instruction *instruction, bool fla
         widen, bits, a,                                                                  \
         register_set##bits(cpu, 0,                                                       \
                            (uint##bits##_t)(int##half##_t)register_get##half(cpu, 0)))   \
-    DEFINE_HANDLER(                                                                      \
-        sign, bits, d,                                                                   \
-        register_set##bits(                                                              \
-            cpu, X86_RDX * 8,                                                            \
-            (uint##bits##_t)((int##bits##_t)register_get##bits(cpu, 0) >> (bits - 1))))
+    DEFINE_HANDLER(sign, bits, d,                                                        \
+                   register_set##bits(cpu, X86_RDX * 8,                                  \
+                                      (int##bits##_t)register_get##bits(cpu, 0) < 0      \
+                                          ? UINT##bits##_MAX                             \
+                                          : 0))
 DEFINE_WIDEN(8, 16)
 DEFINE_WIDEN(16, 32)
 DEFINE_WIDEN(32, 64)

@@ -80,7 +80,8 @@ static void int1(struct soft_cpu *cpu, const struct uop *uop)
 {
     system_end(cpu, uop);
     cpu->step_pending = false;
-    cpu->fault = (struct soft_fault){.vector = X86_VECTOR_DB};
+    cpu->fault = (struct soft_fault){.vector = X86_VECTOR_DB, .dr6 = cpu->watch_hits};
+    cpu->watch_hits = 0;
     soft_deliver_fault(cpu);
 }
 

@@ -235,12 +235,18 @@ static void run_single(struct soft_cpu *cpu)
     run_blocks(cpu, cpu->mode | MODE_SINGLE);
 }
 
+/* Traps of the instruction that is done. */
 static void finish_step(struct soft_cpu *cpu)
 {
-    if (!cpu->step_pending)
-        return;
+    uint64_t reasons = cpu->watch_hits & WATCH_NOW;
+
+    if (cpu->step_pending)
+        reasons |= X86_DR6_BS;
     cpu->step_pending = false;
-    cpu->fault = (struct soft_fault){.vector = X86_VECTOR_DB, .dr6 = X86_DR6_BS};
+    cpu->watch_hits >>= WATCH_LATER_SHIFT;
+    if (reasons == 0)
+        return;
+    cpu->fault = (struct soft_fault){.vector = X86_VECTOR_DB, .dr6 = reasons};
     soft_deliver_fault(cpu);
 }
 
@@ -248,6 +254,8 @@ void soft_cpu_run(struct soft_cpu *cpu, struct vcpu_exit *exit)
 {
     if (setjmp(cpu->unwind) == UNWIND_FAULT) {
         cpu->step_pending = false;
+        if (!cpu->fault.software)
+            cpu->watch_hits = 0;
         soft_deliver_fault(cpu);
     }
     for (;;) {

@@ -40,6 +40,7 @@ static void finish_stack_load(struct soft_cpu *cpu, const struct uop *uop)
     soft_cpu_update_mode(cpu);
     soft_cpu_attend(cpu, ATTENTION_SHADOW);
     cpu->step_pending = false;
+    cpu->watch_hits = (uint8_t)(cpu->watch_hits << WATCH_LATER_SHIFT);
     system_end(cpu, uop);
 }
 

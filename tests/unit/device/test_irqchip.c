@@ -49,7 +49,7 @@ static uint64_t no_tsc(void *context, uint32_t cpu_index, uint64_t tsc)
     return 0;
 }
 
-static void connect(struct fixture *fixture)
+static void connect_processors(struct fixture *fixture)
 {
     const struct irqchip_processors processors = {
         .event = note_event, .ns_until_tsc = no_tsc, .context = fixture};
@@ -98,7 +98,7 @@ static int set_up(void **state)
     assert_int_equal(irqchip_create(&options, &fixture->ports, &fixture->mmio,
                                     &fixture->irqchip, &err),
                      0);
-    connect(fixture);
+    connect_processors(fixture);
     for (uint32_t cpu = 0; cpu < CPUS; cpu++)
         write_apic(fixture, cpu, 0xf0, 0x1ff);
     *state = fixture;
@@ -246,7 +246,7 @@ static void reset_is_power_on_and_lets_the_lines_down(void **state)
     irqchip_set_line(fixture->irqchip, 5, true);
     irqchip_connect(fixture->irqchip, NULL);
     irqchip_reset(fixture->irqchip);
-    connect(fixture);
+    connect_processors(fixture);
     assert_true(source->read(source->context, LAYOUT_LOCAL_APIC + 0xf0, 4, &value));
     assert_int_equal(value, 0xff);
     write_apic(fixture, 0, 0xf0, 0x1ff);
@@ -312,7 +312,7 @@ static void *shake(void *context)
         out(fixture, 0x40, 1);
         out(fixture, 0x40, 0);
         if (i % 100 == 0)
-            connect(fixture);
+            connect_processors(fixture);
     }
     loop_stop(fixture->loop);
     return NULL;

@@ -68,7 +68,7 @@ static void divides_by_what_the_register_says(void **state)
 {
     static const struct {
         uint32_t configuration;
-        uint32_t divisor;
+        uint64_t divisor;
     } cases[] = {{0x0, 2},  {0x1, 4},  {0x2, 8},   {0x3, 16},
                  {0x8, 32}, {0x9, 64}, {0xa, 128}, {0xb, 1}};
     struct apic_fixture *fixture = *state;
@@ -92,7 +92,7 @@ static void a_new_divisor_goes_on_with_the_count(void **state)
     apic_pass_ns(fixture, 400);
     apic_write(fixture, 0, APIC_REG_TIMER_DIVIDE, 0x3); /* by 16 */
     assert_int_equal(current(fixture), 600);
-    assert_int_equal(fixture->alarms_ns[0], fixture_now_ns + 600 * 16);
+    assert_int_equal(fixture->alarms_ns[0], fixture_now_ns + UINT64_C(600) * 16);
 }
 
 static void periodic_keeps_its_phase(void **state)

@@ -414,7 +414,7 @@ static void rate_and_square_interrupt_each_period(void **state)
         at_tick(fixture, 11932);
         assert_int_equal(fixture->rises, 1);
         assert_int_equal(fixture->alarm_ns, 5000000000 + 20000302);
-        at_tick(fixture, 2 * 11932);
+        at_tick(fixture, UINT64_C(2) * 11932);
         assert_int_equal(fixture->rises, 2);
     }
 }
@@ -426,7 +426,7 @@ static void missed_periods_are_one_and_the_phase_is_kept(void **state)
     out(fixture, CONTROL, 0x34);
     out_both(fixture, COUNTER0, 11932);
     fixture->rises = 0;
-    at_tick(fixture, 3 * 11932 + 5000);
+    at_tick(fixture, UINT64_C(3) * 11932 + 5000);
     assert_int_equal(fixture->rises, 1);
     assert_int_equal(fixture->alarm_ns, 5000000000 + 40000604);
 }

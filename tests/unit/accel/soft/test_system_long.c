@@ -141,6 +141,26 @@ static void iret_pops_the_stack_at_the_same_level_too(void **state)
     assert_false(cpu->nmi_blocked);
 }
 
+GUEST(return_outside, 64,
+      "pushq $0x2b\npushq $0x9000\npushq $0x202\npushq $0x33\n"
+      "pushq $0x10000 + 1f - return_outside\n"
+      "iretq\n"
+      "1: int $0x80\n");
+
+static void iret_outside_makes_gs_null_but_keeps_its_base(void **state)
+{
+    struct soft_fixture *fixture = *state;
+    struct soft_cpu *cpu = &fixture->cpu;
+
+    guest_long(fixture);
+    GUEST_LOAD(fixture, return_outside);
+    guest_set_gate(fixture, 0x80, GUEST_CS64, 0xee, 0);
+    cpu->segments[X86_GS].base = KERNEL_ADDRESS;
+    assert_int_equal(guest_run(fixture), 0x80);
+    assert_int_equal(cpu->segments[X86_GS].selector, 0);
+    assert_int_equal(cpu->segments[X86_GS].base, KERNEL_ADDRESS);
+}
+
 GUEST(return_to_compatibility, 64,
       "pushq $0x6b\n" /* a stack of 16 bits */
       "pushq $0x12345000\n"
@@ -245,6 +265,20 @@ static void syscall_masks_flags_and_loads_flat_segments(void **state)
     assert_int_equal(cpu->segments[X86_SS].selector, GUEST_DS);
     assert_int_equal(soft_flags_get(cpu), X86_FLAGS_FIXED);
     assert_int_equal(cpu->r[X86_RSP], GUEST_USER_STACK);
+}
+
+static void syscall_traps_by_the_flags_it_has_masked(void **state)
+{
+    struct soft_fixture *fixture = *state;
+    struct soft_cpu *cpu = &fixture->cpu;
+
+    prepare_syscall(fixture);
+    soft_fixture_write(fixture, SYSCALL_ENTRY, "\xe6\xf4", 2);
+    cpu->msrs->fmask |= X86_FLAGS_TF;
+    cpu->rip += 1; /* SYSCALL */
+    soft_flags_set(cpu, X86_FLAGS_TF);
+    assert_int_equal(guest_run(fixture), GUEST_STOPPED);
+    assert_true((cpu->r[X86_R11] & X86_FLAGS_TF) != 0);
 }
 
 static void syscall_without_efer_bit_is_undefined(void **state)
@@ -358,6 +392,60 @@ static void guarded_debug_registers_trap(void **state)
     assert_int_equal(cpu->dr[6], X86_DR6_FIXED | X86_DR6_BD);
     assert_int_equal(cpu->dr[7], X86_DR7_FIXED);
     assert_int_equal(RUN_WITH(fixture, write_dr, UINT64_C(1) << 32), X86_VECTOR_GP);
+}
+
+GUEST(watched, 64,
+      "movl %ebx, 0xa008\n"
+      "movl 0xa000, %ebx\n"
+      "movl $7, 0xa006\n" /* overlaps eight bytes from 0xa000 on */
+      "nop\n" GUEST_STOP);
+
+static void data_breakpoint_traps_behind_the_write(void **state)
+{
+    struct soft_fixture *fixture = *state;
+    struct soft_cpu *cpu = &fixture->cpu;
+
+    guest_long(fixture);
+    GUEST_LOAD(fixture, watched);
+    cpu->dr[1] = GUEST_DATA;
+    cpu->dr[6] |= X86_DR6_BS;                     /* stays until it is cleared */
+    cpu->dr[7] = X86_DR7_FIXED | 0x9 << 20 | 0x8; /* writes of eight bytes, global */
+    soft_cpu_update_trap(cpu);
+    assert_int_equal(guest_run(fixture), X86_VECTOR_DB);
+    assert_int_equal(guest_stack(fixture, 0), GUEST_CODE + 7 + 7 + 11);
+    assert_int_equal(cpu->dr[6], X86_DR6_FIXED | X86_DR6_BS | 0x2);
+    assert_int_equal(guest_read32(fixture, GUEST_DATA + 6), 7);
+}
+
+GUEST(watched_stack, 64, "movw 0xa000, %ss\nint $0x80\n");
+
+static void data_breakpoint_of_mov_ss_waits_for_the_next_instruction(void **state)
+{
+    struct soft_fixture *fixture = *state;
+    struct soft_cpu *cpu = &fixture->cpu;
+
+    guest_long(fixture);
+    GUEST_LOAD(fixture, watched_stack);
+    guest_write64(fixture, GUEST_DATA, GUEST_DS);
+    cpu->dr[0] = GUEST_DATA;
+    cpu->dr[7] = X86_DR7_FIXED | 0x3 << 16 | 0x2; /* accesses to one byte */
+    soft_cpu_update_trap(cpu);
+    assert_int_equal(guest_run(fixture), X86_VECTOR_DB);
+    /* INT has been delivered: the trap comes before its handler's first instruction. */
+    assert_int_equal(guest_stack(fixture, 0), GUEST_HANDLERS + 0x80 * 16);
+    assert_int_equal(cpu->dr[6], X86_DR6_FIXED | 0x1);
+}
+
+GUEST(stepped_hlt, 64, "pushfq\norl $0x100, (%rsp)\npopfq\nhlt\nnop\n" GUEST_STOP);
+
+static void single_step_ends_hlt(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    guest_long(fixture);
+    GUEST_LOAD(fixture, stepped_hlt);
+    assert_int_equal(guest_run(fixture), X86_VECTOR_DB);
+    assert_int_equal(guest_stack(fixture, 0), GUEST_CODE + 10);
 }
 
 /* ---- model-specific registers ---- */
@@ -474,16 +562,21 @@ int main(void)
         SOFT_TEST(page_fault_on_the_way_is_a_double_fault),
         SOFT_TEST(non_canonical_target_is_a_protection_fault),
         SOFT_TEST(iret_pops_the_stack_at_the_same_level_too),
+        SOFT_TEST(iret_outside_makes_gs_null_but_keeps_its_base),
         SOFT_TEST(iret_to_a_16_bit_stack_loads_only_sp),
         SOFT_TEST(iret_faults_before_it_leaves),
         SOFT_TEST(syscall_and_sysret_go_there_and_back),
         SOFT_TEST(syscall_masks_flags_and_loads_flat_segments),
+        SOFT_TEST(syscall_traps_by_the_flags_it_has_masked),
         SOFT_TEST(syscall_without_efer_bit_is_undefined),
         SOFT_TEST(bases_are_swapped_read_and_written),
         SOFT_TEST(null_selector_clears_the_base),
         SOFT_TEST(control_registers_refuse_what_they_cannot_be),
         SOFT_TEST(control_registers_are_for_cpl_0),
         SOFT_TEST(guarded_debug_registers_trap),
+        SOFT_TEST(data_breakpoint_traps_behind_the_write),
+        SOFT_TEST(data_breakpoint_of_mov_ss_waits_for_the_next_instruction),
+        SOFT_TEST(single_step_ends_hlt),
         SOFT_TEST(msrs_refuse_what_they_cannot_be),
         SOFT_TEST(time_stamp_counter_follows_its_writes),
         SOFT_TEST(system_time_page_turns_ticks_into_nanoseconds),
