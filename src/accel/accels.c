@@ -12,7 +12,7 @@ const struct accel_ops *const accels[] = {
     &accel_kvm,
 #endif
 #ifdef HUSK_HAVE_SOFT
-    &soft_accel,
+    &accel_soft,
 #endif
     NULL,
 };

@@ -7,7 +7,7 @@
 #include "accel/accel.h"
 
 extern const struct accel_ops accel_kvm;
-extern const struct accel_ops soft_accel;
+extern const struct accel_ops accel_soft;
 
 /* Runs a short loop (some ms) and tells the speed in million instructions a second. The
  * error begins with the accelerator's name. */

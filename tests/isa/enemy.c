@@ -30,7 +30,7 @@
 #define BUDGET_US 2000     /* of a guest */
 #define STUCK_ALARMS 10000 /* 20 seconds */
 
-extern const struct accel_ops soft_accel; /* soft.c */
+extern const struct accel_ops accel_soft; /* soft.c */
 
 struct arena {
     struct random random;
@@ -375,7 +375,7 @@ static void on_alarm(int signal_number)
         say(": the processor does not leave when it is kicked\n");
         abort();
     }
-    soft_accel.vcpu_kick(arena->vcpu);
+    accel_soft.vcpu_kick(arena->vcpu);
 }
 
 static void start_timer(void)
@@ -393,7 +393,7 @@ static void run_until_kicked(struct arena *arena)
 
     alarms = 0;
     running = arena;
-    soft_accel.vcpu_run(arena->vcpu, &exit);
+    accel_soft.vcpu_run(arena->vcpu, &exit);
     running = NULL;
     CHECK(exit.kind == VCPU_EXIT_KICKED || exit.kind == VCPU_EXIT_SHUTDOWN);
     arena->shutdowns += exit.kind == VCPU_EXIT_SHUTDOWN;
@@ -408,16 +408,16 @@ static void run_guest(struct arena *arena, uint64_t number)
     (void)snprintf(arena->name, sizeof(arena->name),
                    "enemy --seed %" PRIu64 " --first %" PRIu64, arena->seed, number);
     arena->random.state = arena->seed + (number << 20);
-    CHECK(soft_accel.vcpu_create(arena->vm, 0, &arena->vcpu, &err) == 0);
+    CHECK(accel_soft.vcpu_create(arena->vm, 0, &arena->vcpu, &err) == 0);
     fill_memory(arena);
     random_state(&arena->random, &state);
     prolong(arena, &state);
-    CHECK(soft_accel.set_state(arena->vcpu, &state, &err) == 0);
+    CHECK(accel_soft.set_state(arena->vcpu, &state, &err) == 0);
     cpu = (struct soft_cpu *)(void *)arena->vcpu; /* its only member */
     run_until_kicked(arena);
     arena->instructions += cpu->retired;
     arena->guests++;
-    soft_accel.vcpu_destroy(arena->vcpu);
+    accel_soft.vcpu_destroy(arena->vcpu);
 }
 
 static void arena_create(struct arena *arena, uint64_t seed)
@@ -444,7 +444,7 @@ static void arena_create(struct arena *arena, uint64_t seed)
                     .irq_source = the_irq_source},
     };
     CHECK(memory_create(&span, 1, &memory_options, &arena->memory, &err) == 0);
-    CHECK(soft_accel.vm_create(&options, arena->memory, &arena->vm, &err) == 0);
+    CHECK(accel_soft.vm_create(&options, arena->memory, &arena->vm, &err) == 0);
     arena->bytes = memory_slice(arena->memory, 0, MEMORY_BYTES);
     CHECK(arena->bytes != NULL);
     for (size_t i = 0; i < CODE_PAGES; i++)
@@ -453,7 +453,7 @@ static void arena_create(struct arena *arena, uint64_t seed)
 
 static void arena_destroy(struct arena *arena)
 {
-    soft_accel.vm_destroy(arena->vm);
+    accel_soft.vm_destroy(arena->vm);
     memory_destroy(arena->memory);
 }
 

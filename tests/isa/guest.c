@@ -36,7 +36,7 @@
 /* Blocks that code under test may take. */
 #define BLOCK_COUNT_LIMIT 10000
 
-extern const struct accel_ops soft_accel; /* soft.c */
+extern const struct accel_ops accel_soft; /* soft.c */
 
 struct guest {
     struct memory *memory;
@@ -209,7 +209,7 @@ static void set_processor(struct guest *guest, bool code32)
     };
     struct error err = {0};
 
-    CHECK(soft_accel.set_state(guest->vcpu, &state, &err) == 0);
+    CHECK(accel_soft.set_state(guest->vcpu, &state, &err) == 0);
     guest->code32 = code32;
 }
 
@@ -238,8 +238,8 @@ void guest_create(struct guest **guest)
     options.machine = &created->machine;
     CHECK(memory_create(&span, 1, &memory_options, &created->memory, &err) == 0);
     CHECK(memory_apply_advice(created->memory, &err) == 0);
-    CHECK(soft_accel.vm_create(&options, created->memory, &created->vm, &err) == 0);
-    CHECK(soft_accel.vcpu_create(created->vm, 0, &created->vcpu, &err) == 0);
+    CHECK(accel_soft.vm_create(&options, created->memory, &created->vm, &err) == 0);
+    CHECK(accel_soft.vcpu_create(created->vm, 0, &created->vcpu, &err) == 0);
     created->cpu = (struct soft_cpu *)(void *)created->vcpu; /* its only member */
     write_page_tables(created);
     write64(created, GUEST_GDT + (WINDOW_CODE64_SELECTOR & ~7u), GDT_USER_CODE64);
@@ -253,8 +253,8 @@ void guest_create(struct guest **guest)
 
 void guest_destroy(struct guest *guest)
 {
-    soft_accel.vcpu_destroy(guest->vcpu);
-    soft_accel.vm_destroy(guest->vm);
+    accel_soft.vcpu_destroy(guest->vcpu);
+    accel_soft.vm_destroy(guest->vm);
     memory_destroy(guest->memory);
     free(guest);
 }

@@ -191,7 +191,7 @@ static uint64_t soft_vcpu_ns_until_tsc(const struct accel_vcpu *vcpu, uint64_t t
     return soft_ns_until_tsc(&vcpu->cpu, tsc);
 }
 
-const struct accel_ops soft_accel = {
+const struct accel_ops accel_soft = {
     .name = "soft",
     .probe = soft_probe,
     .vm_create = soft_vm_create,
