@@ -56,8 +56,8 @@ static void print_counters(struct run *run)
 static void toggle_pause(struct run *run)
 {
     if (vm_state(run->vm) == VM_PAUSED) {
+        log_line(LOG_ERROR, "resumed"); /* before what the guest then says */
         vm_resume(run->vm);
-        log_line(LOG_ERROR, "resumed");
     } else {
         vm_pause(run->vm);
         log_line(LOG_ERROR, "paused; Ctrl-A p resumes");
