@@ -168,7 +168,7 @@ static void append_register(const struct instruction *instruction, uint8_t opera
     (void)snprintf(part, sizeof(part), "%s%u", kind, number);
     if (kind[0] == 'r')
         (void)snprintf(part, sizeof(part), "%s/%u", names64[number & 15],
-                       instruction->operand_size * 8);
+                       instruction->operand_size * 8u);
     append(text, size, part);
 }
 

@@ -13,12 +13,15 @@ SECONDS = 30
 
 
 class Terminal:
+    running = []
+
     def __init__(self, *arguments):
         self.parent, self.child = pty.openpty()
         self.before = termios.tcgetattr(self.child)
         self.process = subprocess.Popen([husk.HUSK, *map(str, arguments)], stdin=self.child,
                                         stdout=self.child, stderr=self.child)
         self.seen = b""
+        Terminal.running.append(self)
 
     def expect(self, wanted):
         """Reads until `wanted` has come; what came before it is gone."""
@@ -38,7 +41,14 @@ class Terminal:
     def end(self):
         """The exit code; the terminal must be as it was."""
         code = self.process.wait(timeout=SECONDS)
+        Terminal.running.remove(self)
         assert termios.tcgetattr(self.child) == self.before, "terminal modes not restored"
         os.close(self.parent)
         os.close(self.child)
         return code
+
+    @classmethod
+    def end_all(cls):
+        """What a failed test has left running."""
+        while cls.running:
+            cls.running.pop().process.kill()
