@@ -139,7 +139,7 @@ void native_write_read_only(const void *bytes)
 uint64_t native_exit_address(enum state_exit exit, bool code32)
 {
     if (code32)
-        return WINDOW_STUBS + exit * STUB_BYTES;
+        return WINDOW_STUBS + (uint64_t)exit * STUB_BYTES;
     return exit == EXIT_BEHIND ? (uintptr_t)native_exit_behind
                                : (uintptr_t)native_exit_target;
 }

@@ -77,21 +77,21 @@ void soft_system_store(struct soft_cpu *cpu, const struct uop *uop, uint64_t lin
     static inline uint##bits##_t soft_load##bits(struct soft_cpu *cpu,                   \
                                                  const struct uop *uop, uint64_t linear) \
     {                                                                                    \
-        const guest_u##bits *from = soft_readable(cpu, linear, bits / 8);                \
+        const guest_u##bits *from = soft_readable(cpu, linear, (bits) / 8);              \
                                                                                          \
         return LIKELY(from)                                                              \
                    ? *from                                                               \
-                   : (uint##bits##_t)soft_load_slow(cpu, uop, linear, bits / 8);         \
+                   : (uint##bits##_t)soft_load_slow(cpu, uop, linear, (bits) / 8);       \
     }                                                                                    \
     static inline void soft_store##bits(struct soft_cpu *cpu, const struct uop *uop,     \
                                         uint64_t linear, uint##bits##_t value)           \
     {                                                                                    \
-        guest_u##bits *to = soft_writable(cpu, linear, bits / 8);                        \
+        guest_u##bits *to = soft_writable(cpu, linear, (bits) / 8);                      \
                                                                                          \
         if (LIKELY(to))                                                                  \
             *to = value;                                                                 \
         else                                                                             \
-            soft_store_slow(cpu, uop, linear, bits / 8, value);                          \
+            soft_store_slow(cpu, uop, linear, (bits) / 8, value);                        \
     }
 SOFT_DEFINE_ACCESS(8)
 SOFT_DEFINE_ACCESS(16)

@@ -56,7 +56,7 @@ static int soft_vm_create(const struct accel_vm_options *options, struct memory 
         .memory = memory,
         .machine = options->machine,
         .cpu_count = options->cpu_count,
-        .cpus = calloc(options->cpu_count, sizeof(created->soft.cpus[0])),
+        .cpus = calloc(options->cpu_count, sizeof(struct soft_cpu *)),
         .memory_base = (uint8_t *)regions[0].hva - regions[0].gpa,
         .region_count = count,
         .regions = regions,

@@ -121,7 +121,7 @@ static void all_registers_go_over_a_16bit_stack_that_wraps(void **state)
     assert_int_equal(pushed[0], 0x808); /* DI */
     assert_int_equal(pushed[3], 8);     /* SP as it was */
     assert_int_equal(pushed[7], 0x101); /* AX */
-    memset(cpu->r, 0, 8 * 4);
+    memset(cpu->r, 0, 32);
     cpu->r[X86_RSP] = 0xabcdfff8;
     assert_int_equal(GUEST_RUN(fixture, 0x61), X86_VECTOR_UD);
     assert_int_equal(cpu->r[X86_RSP], 0xabcd0008);

@@ -28,14 +28,14 @@
 static void put_entry(struct soft_fixture *fixture, uint64_t table, unsigned index,
                       uint64_t entry)
 {
-    soft_fixture_write(fixture, table + index * 8u, &entry, 8);
+    soft_fixture_write(fixture, table + UINT64_C(8) * index, &entry, 8);
 }
 
 static uint64_t get_entry(struct soft_fixture *fixture, uint64_t table, unsigned index)
 {
     uint64_t entry = 0;
 
-    soft_fixture_read(fixture, table + index * 8u, &entry, 8);
+    soft_fixture_read(fixture, table + UINT64_C(8) * index, &entry, 8);
     return entry;
 }
 
@@ -309,8 +309,8 @@ static void pae_and_32bit_tables(void **state)
 
     fixture->cpu.cr4 = 0;
     fixture->cpu.cr3 = PML4;
-    soft_fixture_write(fixture, PML4 + 4 * 5, &directory, 4);
-    soft_fixture_write(fixture, PD + 4 * 6, &table, 4);
+    soft_fixture_write(fixture, PML4 + UINT64_C(4) * 5, &directory, 4);
+    soft_fixture_write(fixture, PD + UINT64_C(4) * 6, &table, 4);
     soft_tlb_flush_all(&fixture->cpu);
     assert_true(read64(fixture, 5u << 22 | 6u << 12 | 16) == 99);
     assert_no_fault(fixture);
