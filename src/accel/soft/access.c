@@ -182,6 +182,20 @@ uint64_t soft_load_for_store_slow(struct soft_cpu *cpu, const struct uop *uop,
     return value;
 }
 
+void *soft_lockable_slow(struct soft_cpu *cpu, const struct uop *uop, uint64_t linear,
+                         unsigned size)
+{
+    struct span span = find_span(cpu, uop, linear, size, ACCESS_WRITE, mmu_kind(cpu));
+    const struct piece *piece = &span.pieces[0];
+
+    if (span.count > 1 || piece->host == NULL)
+        return NULL;
+    /* Before the write: this vCPU fetches nothing in between. */
+    if (code_pages_has(&cpu->vm->code_pages, piece->gpa))
+        code_pages_written(cpu, piece->gpa, size);
+    return piece->host;
+}
+
 void soft_load_bytes(struct soft_cpu *cpu, const struct uop *uop, uint64_t linear,
                      void *to, unsigned size)
 {

@@ -45,6 +45,19 @@ static inline void *soft_writable(const struct soft_cpu *cpu, uint64_t linear,
                : NULL;
 }
 
+/* For LOCK: the host address of `size` bytes to change in one atomic step, faults raised.
+ * Pages with decoded code have one, too: the guest keeps locks beside code, and reuses
+ * pages that once were code. NULL where there is none (devices, page crossings). */
+void *soft_lockable_slow(struct soft_cpu *cpu, const struct uop *uop, uint64_t linear,
+                         unsigned size);
+static inline void *soft_lockable(struct soft_cpu *cpu, const struct uop *uop,
+                                  uint64_t linear, unsigned size)
+{
+    void *host = soft_writable(cpu, linear, size);
+
+    return LIKELY(host) ? host : soft_lockable_slow(cpu, uop, linear, size);
+}
+
 /* The slow ways: size 1, 2, 4, 8. Any address; page crossing is checked whole before the
  * first byte moves. */
 uint64_t soft_load_slow(struct soft_cpu *cpu, const struct uop *uop, uint64_t linear,

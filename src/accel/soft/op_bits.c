@@ -93,7 +93,7 @@ DEFINE_PIECE(64)
     static void name##bits##_mg(struct soft_cpu *cpu, const struct uop *uop)             \
     {                                                                                    \
         uint64_t linear = piece_address##bits(cpu, uop, true);                           \
-        guest_u##bits *host = soft_writable(cpu, linear, bits / 8);                      \
+        guest_u##bits *host = soft_lockable(cpu, uop, linear, bits / 8);                 \
                                                                                          \
         if (LIKELY(host)) {                                                              \
             change;                                                                      \

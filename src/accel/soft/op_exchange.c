@@ -33,7 +33,7 @@
     static void name##bits##_m(struct soft_cpu *cpu, const struct uop *uop)              \
     {                                                                                    \
         uint64_t linear = soft_address(cpu, uop);                                        \
-        guest_u##bits *host = soft_writable(cpu, linear, bits / 8);                      \
+        guest_u##bits *host = soft_lockable(cpu, uop, linear, bits / 8);                 \
         uint##bits##_t value = REGISTER(bits);                                           \
                                                                                          \
         if (LIKELY(host)) {                                                              \
@@ -97,7 +97,7 @@ FOR_EACH_SIZE(DEFINE_XADD, xadd)
     static void name##bits##_m(struct soft_cpu *cpu, const struct uop *uop)              \
     {                                                                                    \
         uint64_t linear = soft_address(cpu, uop);                                        \
-        guest_u##bits *host = soft_writable(cpu, linear, bits / 8);                      \
+        guest_u##bits *host = soft_lockable(cpu, uop, linear, bits / 8);                 \
         uint##bits##_t expected = register_get##bits(cpu, ACCUMULATOR);                  \
         uint##bits##_t source = REGISTER(bits);                                          \
         uint##bits##_t old;                                                              \
@@ -172,7 +172,7 @@ static void set_zero(struct soft_cpu *cpu, bool equal)
 static void cmpxchg8b(struct soft_cpu *cpu, const struct uop *uop)
 {
     uint64_t linear = soft_address(cpu, uop);
-    guest_u64 *host = soft_writable(cpu, linear, 8);
+    guest_u64 *host = soft_lockable(cpu, uop, linear, 8);
     uint64_t expected = cpu->r[X86_RDX] << 32 | (uint32_t)cpu->r[X86_RAX];
     uint64_t source = cpu->r[X86_RCX] << 32 | (uint32_t)cpu->r[X86_RBX];
     uint64_t old = expected;
@@ -210,11 +210,12 @@ static void cmpxchg16b_slow(struct soft_cpu *cpu, const struct uop *uop, uint64_
 static void cmpxchg16b(struct soft_cpu *cpu, const struct uop *uop)
 {
     uint64_t linear = soft_address(cpu, uop);
-    uint8_t *host = soft_writable(cpu, linear, 16);
+    uint8_t *host;
     bool equal;
 
     if (linear % 16 != 0)
         soft_raise_code(cpu, uop, X86_VECTOR_GP, 0);
+    host = soft_lockable(cpu, uop, linear, 16);
     if (LIKELY(host)) {
         asm volatile("lock cmpxchg16b %[target]"
                      : [target] "+m"(*(guest_u8(*)[16])host), "+a"(cpu->r[X86_RAX]),

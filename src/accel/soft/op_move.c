@@ -195,7 +195,7 @@ soft_handler *select_lea(const struct instruction *instruction, bool flags_dead)
     static void name##bits##_m(struct soft_cpu *cpu, const struct uop *uop)              \
     {                                                                                    \
         uint64_t linear = soft_address(cpu, uop);                                        \
-        guest_u##bits *host = soft_writable(cpu, linear, bits / 8);                      \
+        guest_u##bits *host = soft_lockable(cpu, uop, linear, bits / 8);                 \
         uint##bits##_t value = REGISTER(bits);                                           \
         uint64_t old;                                                                    \
                                                                                          \

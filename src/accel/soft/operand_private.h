@@ -122,7 +122,8 @@ static ALWAYS_INLINE void register_set64(struct soft_cpu *cpu, uint8_t offset,
         struct soft_cpu *cpu, const struct uop *uop, operation##bits *operation,         \
         locked_operation##bits *locked, uint##bits##_t source)                           \
     {                                                                                    \
-        guest_u##bits *target = soft_writable(cpu, soft_address(cpu, uop), bits / 8);    \
+        guest_u##bits *target =                                                          \
+            soft_lockable(cpu, uop, soft_address(cpu, uop), bits / 8);                   \
                                                                                          \
         if (!LIKELY(target)) {                                                           \
             operand_update_slow##bits(cpu, uop, operation, source);                      \

@@ -316,6 +316,21 @@ static void pae_and_32bit_tables(void **state)
     assert_no_fault(fixture);
 }
 
+/* Two steps would lose what another vCPU does in between: a guest that reused the memory
+ * of code it had freed hung in its locks. */
+static void a_lock_beside_code_is_one_step_on_its_memory(void **state)
+{
+    struct soft_fixture *fixture = *state;
+    uint8_t *page = memory_slice(fixture->memory, PAGE, X86_PAGE_BYTES);
+
+    map_4level(fixture, PTE);
+    code_pages_add(&fixture->cpu, PAGE);
+    assert_null(soft_writable(&fixture->cpu, LINEAR + 16, 8));
+    assert_ptr_equal(soft_lockable(&fixture->cpu, NULL, LINEAR + 16, 8), page + 16);
+    assert_null(soft_lockable(&fixture->cpu, NULL, LINEAR + 0xffc, 8)); /* two pages */
+    code_pages_remove(&fixture->cpu, PAGE);
+}
+
 static void without_paging_linear_is_physical(void **state)
 {
     struct soft_fixture *fixture = *state;
@@ -353,6 +368,7 @@ int main(void)
         SOFT_TEST(global_entries_outlive_a_cr3_load),
         SOFT_TEST(store_across_pages_is_all_or_nothing),
         SOFT_TEST(pae_and_32bit_tables),
+        SOFT_TEST(a_lock_beside_code_is_one_step_on_its_memory),
         SOFT_TEST(without_paging_linear_is_physical),
         SOFT_TEST(access_outside_ram_goes_to_the_machine),
     };
