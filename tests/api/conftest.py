@@ -1,16 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes tests/support importable, and gives each test instances of its own."""
+"""Gives each test instances of its own."""
 import pathlib
 import shutil
-import sys
 import tempfile
 
+import instances
 import pytest
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-
-import instances  # noqa: E402  (found by the path above)
 
 
 @pytest.fixture

@@ -1,11 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes tests/support importable, and adds --update, which records instead of comparing."""
-import pathlib
-import sys
-
+"""Adds --update, which records instead of comparing."""
 import pytest
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 
 def pytest_addoption(parser):
