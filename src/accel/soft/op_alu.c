@@ -161,21 +161,8 @@ DEFINE_QUIET_SIZES(neg, 0u - target)
 enum alu_form { FORM_RG, FORM_GR, FORM_RI, FORM_GM, FORM_MG, FORM_MI, ALU_FORMS };
 
 #define DEFINE_WRITERS(name, bits, suffix)                                               \
-    DEFINE_HANDLER(                                                                      \
-        name, bits, rg,                                                                  \
-        register_set##bits(cpu, uop->rm,                                                 \
-                           name##bits(cpu, RM_REGISTER(bits), REGISTER(bits))))          \
-    DEFINE_HANDLER(                                                                      \
-        name, bits, gr,                                                                  \
-        register_set##bits(cpu, uop->reg,                                                \
-                           name##bits(cpu, REGISTER(bits), RM_REGISTER(bits))))          \
-    DEFINE_HANDLER(                                                                      \
-        name, bits, ri,                                                                  \
-        register_set##bits(cpu, uop->rm,                                                 \
-                           name##bits(cpu, RM_REGISTER(bits), IMMEDIATE(bits))))         \
-    DEFINE_WITH_MEMORY(                                                                  \
-        name, bits, gm,                                                                  \
-        register_set##bits(cpu, uop->reg, name##bits(cpu, REGISTER(bits), memory)))      \
+    DEFINE_RM_FORMS(name, bits)                                                          \
+    DEFINE_REG_FORMS(name, bits)                                                         \
     DEFINE_FINISHED(name, bits, mg,                                                      \
                     finish_update##bits(cpu, uop, name##bits, REGISTER(bits)))           \
     DEFINE_FINISHED(name, bits, mi,                                                      \

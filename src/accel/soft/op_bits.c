@@ -57,16 +57,6 @@ DEFINE_PIECE(16)
 DEFINE_PIECE(32)
 DEFINE_PIECE(64)
 
-#define DEFINE_REGISTER_FORMS(name, bits)                                                \
-    DEFINE_HANDLER(                                                                      \
-        name, bits, rg,                                                                  \
-        register_set##bits(cpu, uop->rm,                                                 \
-                           name##bits(cpu, RM_REGISTER(bits), REGISTER(bits))))          \
-    DEFINE_HANDLER(                                                                      \
-        name, bits, ri,                                                                  \
-        register_set##bits(cpu, uop->rm,                                                 \
-                           name##bits(cpu, RM_REGISTER(bits), IMMEDIATE(bits))))
-
 #define DEFINE_TEST(name, bits, suffix)                                                  \
     DEFINE_OPERATION(name, bits, suffix)                                                 \
     DEFINE_HANDLER(name, bits, rg,                                                       \
@@ -81,28 +71,23 @@ DEFINE_PIECE(64)
 #define DEFINE_CHANGE(name, bits, suffix)                                                \
     DEFINE_OPERATION(name, bits, suffix)                                                 \
     DEFINE_LOCK_OPERATION(name, bits, suffix)                                            \
-    DEFINE_REGISTER_FORMS(name, bits)                                                    \
+    DEFINE_RM_FORMS(name, bits)                                                          \
     DEFINE_FINISHED(name, bits, mi,                                                      \
                     finish_update##bits(cpu, uop, name##bits, IMMEDIATE(bits)))          \
     DEFINE_FINISHED(locked_##name, bits, mi,                                             \
                     finish_update_locked##bits(cpu, uop, name##bits, lock_##name##bits,  \
                                                IMMEDIATE(bits)))                         \
-    DEFINE_CHANGE_PIECE(name, bits, *host = name##bits(cpu, *host, REGISTER(bits)))      \
-    DEFINE_CHANGE_PIECE(locked_##name, bits, lock_##name##bits(cpu, host, REGISTER(bits)))
+    DEFINE_CHANGE_PIECE(name, bits, *place = name##bits(cpu, *place, REGISTER(bits)))    \
+    DEFINE_CHANGE_PIECE(locked_##name, bits,                                             \
+                        lock_##name##bits(cpu, place, REGISTER(bits)))
 #define DEFINE_CHANGE_PIECE(name, bits, change)                                          \
     static void name##bits##_mg(struct soft_cpu *cpu, const struct uop *uop)             \
     {                                                                                    \
         uint64_t linear = piece_address##bits(cpu, uop, true);                           \
-        guest_u##bits *host = soft_lockable(cpu, uop, linear, bits / 8);                 \
+        guest_u##bits *place = place_open##bits(cpu, uop, linear);                       \
                                                                                          \
-        if (LIKELY(host)) {                                                              \
-            change;                                                                      \
-        } else {                                                                         \
-            cpu->scratch[0] = soft_load_for_store_slow(cpu, uop, linear, bits / 8);      \
-            host = (guest_u##bits *)cpu->scratch;                                        \
-            change;                                                                      \
-            soft_store_slow(cpu, uop, linear, bits / 8, cpu->scratch[0]);                \
-        }                                                                                \
+        change;                                                                          \
+        place_close##bits(cpu, uop, linear, place);                                      \
         NEXT(cpu, uop);                                                                  \
     }
 

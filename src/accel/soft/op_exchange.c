@@ -28,21 +28,15 @@
         *source = value;                                                                 \
     }
 
-/* Where the target has no host address it is worked on in cpu->scratch. */
 #define DEFINE_XADD_HANDLER(name, bits, step)                                            \
     static void name##bits##_m(struct soft_cpu *cpu, const struct uop *uop)              \
     {                                                                                    \
         uint64_t linear = soft_address(cpu, uop);                                        \
-        guest_u##bits *host = soft_lockable(cpu, uop, linear, bits / 8);                 \
+        guest_u##bits *place = place_open##bits(cpu, uop, linear);                       \
         uint##bits##_t value = REGISTER(bits);                                           \
                                                                                          \
-        if (LIKELY(host)) {                                                              \
-            step##bits(cpu, host, &value);                                               \
-        } else {                                                                         \
-            cpu->scratch[0] = soft_load_for_store_slow(cpu, uop, linear, bits / 8);      \
-            step##bits(cpu, (guest_u##bits *)cpu->scratch, &value);                      \
-            soft_store_slow(cpu, uop, linear, bits / 8, cpu->scratch[0]);                \
-        }                                                                                \
+        step##bits(cpu, place, &value);                                                  \
+        place_close##bits(cpu, uop, linear, place);                                      \
         register_set##bits(cpu, uop->reg, value);                                        \
         NEXT(cpu, uop);                                                                  \
     }
@@ -97,18 +91,11 @@ FOR_EACH_SIZE(DEFINE_XADD, xadd)
     static void name##bits##_m(struct soft_cpu *cpu, const struct uop *uop)              \
     {                                                                                    \
         uint64_t linear = soft_address(cpu, uop);                                        \
-        guest_u##bits *host = soft_lockable(cpu, uop, linear, bits / 8);                 \
+        guest_u##bits *place = place_open##bits(cpu, uop, linear);                       \
         uint##bits##_t expected = register_get##bits(cpu, ACCUMULATOR);                  \
-        uint##bits##_t source = REGISTER(bits);                                          \
-        uint##bits##_t old;                                                              \
+        uint##bits##_t old = step##bits(cpu, place, expected, REGISTER(bits));           \
                                                                                          \
-        if (LIKELY(host)) {                                                              \
-            old = step##bits(cpu, host, expected, source);                               \
-        } else {                                                                         \
-            cpu->scratch[0] = soft_load_for_store_slow(cpu, uop, linear, bits / 8);      \
-            old = step##bits(cpu, (guest_u##bits *)cpu->scratch, expected, source);      \
-            soft_store_slow(cpu, uop, linear, bits / 8, cpu->scratch[0]);                \
-        }                                                                                \
+        place_close##bits(cpu, uop, linear, place);                                      \
         if (old != expected)                                                             \
             register_set##bits(cpu, ACCUMULATOR, old);                                   \
         NEXT(cpu, uop);                                                                  \
@@ -172,20 +159,16 @@ static void set_zero(struct soft_cpu *cpu, bool equal)
 static void cmpxchg8b(struct soft_cpu *cpu, const struct uop *uop)
 {
     uint64_t linear = soft_address(cpu, uop);
-    guest_u64 *host = soft_lockable(cpu, uop, linear, 8);
+    guest_u64 *place = place_open64(cpu, uop, linear);
     uint64_t expected = cpu->r[X86_RDX] << 32 | (uint32_t)cpu->r[X86_RAX];
     uint64_t source = cpu->r[X86_RCX] << 32 | (uint32_t)cpu->r[X86_RBX];
     uint64_t old = expected;
 
-    if (LIKELY(host)) {
-        asm volatile("lock cmpxchgq %[source], %[target]"
-                     : [target] "+m"(*host), "+a"(old)
-                     : [source] "r"(source)
-                     : "cc", "memory");
-    } else {
-        old = soft_load_for_store_slow(cpu, uop, linear, 8);
-        soft_store_slow(cpu, uop, linear, 8, old == expected ? source : old);
-    }
+    asm volatile("lock cmpxchgq %[source], %[target]"
+                 : [target] "+m"(*place), "+a"(old)
+                 : [source] "r"(source)
+                 : "cc", "memory");
+    place_close64(cpu, uop, linear, place);
     set_zero(cpu, old == expected);
     if (old != expected) {
         cpu->r[X86_RAX] = (uint32_t)old;

@@ -195,21 +195,15 @@ soft_handler *select_lea(const struct instruction *instruction, bool flags_dead)
     static void name##bits##_m(struct soft_cpu *cpu, const struct uop *uop)              \
     {                                                                                    \
         uint64_t linear = soft_address(cpu, uop);                                        \
-        guest_u##bits *host = soft_lockable(cpu, uop, linear, bits / 8);                 \
+        guest_u##bits *place = place_open##bits(cpu, uop, linear);                       \
         uint##bits##_t value = REGISTER(bits);                                           \
-        uint64_t old;                                                                    \
                                                                                          \
-        if (LIKELY(host)) {                                                              \
-            asm volatile("xchg %[value], %[memory]"                                      \
-                         : [value] "+r"(value), [memory] "+m"(*host)                     \
-                         :                                                               \
-                         : "memory");                                                    \
-            register_set##bits(cpu, uop->reg, value);                                    \
-            NEXT(cpu, uop);                                                              \
-        }                                                                                \
-        old = soft_load_for_store_slow(cpu, uop, linear, bits / 8);                      \
-        soft_store_slow(cpu, uop, linear, bits / 8, value);                              \
-        register_set##bits(cpu, uop->reg, (uint##bits##_t)old);                          \
+        asm volatile("xchg %[value], %[memory]"                                          \
+                     : [value] "+r"(value), [memory] "+m"(*place)                        \
+                     :                                                                   \
+                     : "memory");                                                        \
+        place_close##bits(cpu, uop, linear, place);                                      \
+        register_set##bits(cpu, uop->reg, value);                                        \
         NEXT(cpu, uop);                                                                  \
     }
 FOR_EACH_SIZE(DEFINE_EXCHANGE, exchange)

@@ -211,17 +211,11 @@ soft_handler *select_multiply_wide(const struct instruction *instruction, bool f
     DEFINE_IMUL_HANDLERS(product, bits)                                                  \
     DEFINE_IMUL_HANDLERS(quiet_product, bits)
 #define DEFINE_IMUL_HANDLERS(name, bits)                                                 \
-    DEFINE_HANDLER(                                                                      \
-        name, bits, gr,                                                                  \
-        register_set##bits(cpu, uop->reg,                                                \
-                           name##bits(cpu, REGISTER(bits), RM_REGISTER(bits))))          \
+    DEFINE_REG_FORMS(name, bits)                                                         \
     DEFINE_HANDLER(                                                                      \
         name, bits, ri,                                                                  \
         register_set##bits(cpu, uop->reg,                                                \
                            name##bits(cpu, RM_REGISTER(bits), IMMEDIATE(bits))))         \
-    DEFINE_WITH_MEMORY(                                                                  \
-        name, bits, gm,                                                                  \
-        register_set##bits(cpu, uop->reg, name##bits(cpu, REGISTER(bits), memory)))      \
     DEFINE_WITH_MEMORY(                                                                  \
         name, bits, mi,                                                                  \
         register_set##bits(cpu, uop->reg, name##bits(cpu, memory, IMMEDIATE(bits))))

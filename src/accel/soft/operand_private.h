@@ -43,6 +43,10 @@ static ALWAYS_INLINE void register_set64(struct soft_cpu *cpu, uint8_t offset,
 /*
  * memory_get, memory_set: the memory operand.
  *
+ * place_open: the memory operand as a place to change in one step, faults raised: where
+ * it is on the host; or, if it has no host address, its value in cpu->scratch, which
+ * place_close stores.
+ *
  * finish_*: a handler's last statement, with NEXT in it, so that what is done when a page
  * has no host address (operand.c) can be a tail call and costs the fast way no registers:
  *   finish_read           goes on with then(cpu, uop, the memory operand)
@@ -81,6 +85,23 @@ static ALWAYS_INLINE void register_set64(struct soft_cpu *cpu, uint8_t offset,
         struct soft_cpu *cpu, const struct uop *uop, uint##bits##_t value)               \
     {                                                                                    \
         soft_store##bits(cpu, uop, soft_address(cpu, uop), value);                       \
+    }                                                                                    \
+    static ALWAYS_INLINE guest_u##bits *place_open##bits(                                \
+        struct soft_cpu *cpu, const struct uop *uop, uint64_t linear)                    \
+    {                                                                                    \
+        guest_u##bits *place = soft_lockable(cpu, uop, linear, bits / 8);                \
+                                                                                         \
+        if (LIKELY(place))                                                               \
+            return place;                                                                \
+        cpu->scratch[0] = soft_load_for_store_slow(cpu, uop, linear, bits / 8);          \
+        return (guest_u##bits *)cpu->scratch;                                            \
+    }                                                                                    \
+    static ALWAYS_INLINE void place_close##bits(struct soft_cpu *cpu,                    \
+                                                const struct uop *uop, uint64_t linear,  \
+                                                const guest_u##bits *place)              \
+    {                                                                                    \
+        if (!LIKELY((const void *)place != (const void *)cpu->scratch))                  \
+            soft_store_slow(cpu, uop, linear, bits / 8, cpu->scratch[0]);                \
     }                                                                                    \
     static ALWAYS_INLINE void finish_read##bits(                                         \
         struct soft_cpu *cpu, const struct uop *uop, with_value##bits *then)             \
@@ -178,5 +199,25 @@ static inline unsigned size_index(unsigned size)
 #define RM_REGISTER(bits) register_get##bits(cpu, uop->rm)
 #define REGISTER(bits) register_get##bits(cpu, uop->reg)
 #define IMMEDIATE(bits) ((uint##bits##_t)uop->immediate)
+
+/* A register becomes name(it, source). Target rm: sources reg, immediate. */
+#define DEFINE_RM_FORMS(name, bits)                                                      \
+    DEFINE_HANDLER(                                                                      \
+        name, bits, rg,                                                                  \
+        register_set##bits(cpu, uop->rm,                                                 \
+                           name##bits(cpu, RM_REGISTER(bits), REGISTER(bits))))          \
+    DEFINE_HANDLER(                                                                      \
+        name, bits, ri,                                                                  \
+        register_set##bits(cpu, uop->rm,                                                 \
+                           name##bits(cpu, RM_REGISTER(bits), IMMEDIATE(bits))))
+/* Target reg: sources rm, memory. */
+#define DEFINE_REG_FORMS(name, bits)                                                     \
+    DEFINE_HANDLER(                                                                      \
+        name, bits, gr,                                                                  \
+        register_set##bits(cpu, uop->reg,                                                \
+                           name##bits(cpu, REGISTER(bits), RM_REGISTER(bits))))          \
+    DEFINE_WITH_MEMORY(                                                                  \
+        name, bits, gm,                                                                  \
+        register_set##bits(cpu, uop->reg, name##bits(cpu, REGISTER(bits), memory)))
 
 #endif
