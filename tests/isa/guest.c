@@ -10,6 +10,7 @@
 #include "accel/soft/instruction_private.h"
 #include "accel/soft/soft_private.h"
 #include "base/check.h"
+#include "silent_apic.h"
 #include "window.h"
 
 /* Guest-physical places. */
@@ -49,46 +50,6 @@ struct guest {
 };
 
 /* ---- a machine with nothing in it ---- */
-
-static int no_interrupt(void *context)
-{
-    (void)context;
-    return -1;
-}
-
-static bool no_msr_read(void *context, uint32_t index, uint64_t *value)
-{
-    (void)context;
-    (void)index;
-    (void)value;
-    return false;
-}
-
-static bool no_msr_write(void *context, uint32_t index, uint64_t value)
-{
-    (void)context;
-    (void)index;
-    (void)value;
-    return false;
-}
-
-static bool no_register_read(void *context, uint64_t gpa, unsigned size, uint64_t *value)
-{
-    (void)context;
-    (void)gpa;
-    (void)size;
-    (void)value;
-    return false;
-}
-
-static bool no_register_write(void *context, uint64_t gpa, unsigned size, uint64_t value)
-{
-    (void)context;
-    (void)gpa;
-    (void)size;
-    (void)value;
-    return false;
-}
 
 static void no_device(void *context, uint32_t cpu_index, uint64_t address, unsigned size,
                       bool write, void *data)
@@ -223,14 +184,7 @@ void guest_create(struct guest **guest)
     struct error err = {0};
 
     CHECK(created != NULL);
-    created->irq = (struct irq_source){
-        .context = created,
-        .acknowledge = no_interrupt,
-        .read_msr = no_msr_read,
-        .write_msr = no_msr_write,
-        .read = no_register_read,
-        .write = no_register_write,
-    };
+    created->irq = silent_apic(created);
     created->machine = (struct accel_machine){.context = created,
                                               .port = no_port,
                                               .mmio = no_device,

@@ -13,6 +13,7 @@
 
 #include "accel/soft/access_private.h"
 #include "accel/soft/blocks_private.h"
+#include "silent_apic.h"
 
 #define RAM_BYTES (16 * MIB)
 
@@ -23,52 +24,6 @@ static int acknowledge(void *context)
 
     fixture->pending_vector = -1;
     return vector;
-}
-
-static bool no_msr_read(void *context, uint32_t index, uint64_t *value)
-{
-    (void)context;
-    (void)index;
-    (void)value;
-    return false;
-}
-
-static bool no_msr_write(void *context, uint32_t index, uint64_t value)
-{
-    (void)context;
-    (void)index;
-    (void)value;
-    return false;
-}
-
-static bool no_page_read(void *context, uint64_t gpa, unsigned size, uint64_t *value)
-{
-    (void)context;
-    (void)gpa;
-    (void)size;
-    (void)value;
-    return false;
-}
-
-static bool no_page_write(void *context, uint64_t gpa, unsigned size, uint64_t value)
-{
-    (void)context;
-    (void)gpa;
-    (void)size;
-    (void)value;
-    return false;
-}
-
-static uint8_t get_priority(void *context)
-{
-    (void)context;
-    return 0;
-}
-
-static void set_priority(void *context, uint8_t priority)
-{
-    (void)context;
-    (void)priority;
 }
 
 static void port(void *context, uint32_t cpu_index, uint16_t number, unsigned size,
@@ -117,16 +72,8 @@ static void set_up_vm(struct soft_fixture *fixture)
     assert_int_equal(memory_create(&span, 1, &options, &fixture->memory, &err), 0);
     fixture->machine = (struct accel_machine){
         .context = fixture, .port = port, .mmio = mmio, .irq_source = irq_source};
-    fixture->irq = (struct irq_source){
-        .context = fixture,
-        .acknowledge = acknowledge,
-        .read_msr = no_msr_read,
-        .write_msr = no_msr_write,
-        .read = no_page_read,
-        .write = no_page_write,
-        .get_priority = get_priority,
-        .set_priority = set_priority,
-    };
+    fixture->irq = silent_apic(fixture);
+    fixture->irq.acknowledge = acknowledge;
     fixture->cpus[0] = &fixture->cpu;
     fixture->vm.memory = fixture->memory;
     fixture->vm.machine = &fixture->machine;
