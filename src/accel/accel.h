@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/virtual_clock.h"
 #include "memory/memory.h"
 #include "x86/irq_source.h"
 #include "x86/x86.h"
@@ -64,7 +65,14 @@ struct accel_machine {
                  bool write, void *data);
     void (*mmio)(void *context, uint32_t cpu_index, uint64_t gpa, unsigned size,
                  bool write, void *data);
+    /* `count` reads of one port in a row, as string instructions do them. NULL: `port` is
+     * called for each. */
+    void (*port_read_string)(void *context, uint32_t cpu_index, uint16_t port,
+                             unsigned size, uint32_t count, void *data);
     const struct irq_source *(*irq_source)(void *context, uint32_t cpu_index);
+    /* The time of a deterministic VM, which has one vCPU: its retired instructions let it
+     * pass, a nanosecond each, and it calls the timers. NULL: time is the host's. */
+    struct virtual_clock *clock;
     /* A vCPU enters user mode (CPL 3) for the first time. NULL: nobody wants to know. */
     void (*user_mode)(void *context);
 };
@@ -117,6 +125,10 @@ struct accel_ops {
     /* With vcpu_event: the time until the guest reads at least `tsc` as its time-stamp
      * counter; 0 if it does now. Any thread. */
     uint64_t (*vcpu_ns_until_tsc)(const struct accel_vcpu *vcpu, uint64_t tsc);
+
+    /* Instructions that the vCPU has retired since it was made, as of lately; exact while
+     * it does not run. NULL: nobody counts them. Any thread. */
+    uint64_t (*vcpu_instructions)(const struct accel_vcpu *vcpu);
 
     /* Interrupt line `gsi` (0 to 23) to `level`. */
     int (*set_line)(struct accel_vm *vm, uint32_t gsi, bool level, struct error *err);

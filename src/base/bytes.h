@@ -58,6 +58,36 @@ static inline void store_le64(void *to, uint64_t value)
     memcpy(to, &value, sizeof(value));
 }
 
+static inline uint16_t load_be16(const void *from)
+{
+    return __builtin_bswap16(load_le16(from));
+}
+
+static inline uint32_t load_be32(const void *from)
+{
+    return __builtin_bswap32(load_le32(from));
+}
+
+static inline uint64_t load_be64(const void *from)
+{
+    return __builtin_bswap64(load_le64(from));
+}
+
+static inline void store_be16(void *to, uint16_t value)
+{
+    store_le16(to, __builtin_bswap16(value));
+}
+
+static inline void store_be32(void *to, uint32_t value)
+{
+    store_le32(to, __builtin_bswap32(value));
+}
+
+static inline void store_be64(void *to, uint64_t value)
+{
+    store_le64(to, __builtin_bswap64(value));
+}
+
 /* True if [start, start + size) lies inside [0, limit). An empty range at `limit` does.
  */
 static inline bool range_within(uint64_t start, uint64_t size, uint64_t limit)

@@ -35,7 +35,7 @@ struct input_file {
     int fd;     /* read-only; owned */
     uint64_t size_bytes;
     enum input_mode mode;
-    char reason[160]; /* why not simply mapped; "" if it is */
+    char reason[320]; /* why not simply mapped; "" if it is */
 };
 
 /* Opens `path`. Errors name no path (the caller prefixes "kernel PATH"): missing, a

@@ -62,15 +62,28 @@ int config_parse(struct vm_config *config, int argc, char **argv,
     return result;
 }
 
-char *config_cmdline(const struct vm_config *config)
+/* "" with no serial console, or with words of the user's own in its place. */
+static const char *default_words(const struct vm_config *config)
 {
     bool serial = config->console != NULL && strcmp(config->console, "serial") == 0;
-    const char *start = serial ? CONFIG_DEFAULT_CMDLINE : "";
+
+    return serial && config->cmdline == NULL ? CONFIG_DEFAULT_CMDLINE : "";
+}
+
+size_t config_cmdline_default_bytes(const struct vm_config *config)
+{
+    size_t bytes = strlen(default_words(config));
+    bool has_more = config->append != NULL && config->append[0] != '\0';
+
+    return bytes + (bytes != 0 && has_more ? 1 : 0); /* the blank behind it */
+}
+
+char *config_cmdline(const struct vm_config *config)
+{
+    const char *start = config->cmdline != NULL ? config->cmdline : default_words(config);
     const char *rest = config->append != NULL ? config->append : "";
     char *line;
 
-    if (config->cmdline != NULL)
-        start = config->cmdline;
     if (asprintf(&line, "%s%s%s", start, *start != '\0' && *rest != '\0' ? " " : "",
                  rest) < 0)
         return NULL;

@@ -38,10 +38,13 @@ struct vm_config {
     char *cmdline; /* instead of the default, in front of `append` */
     uint64_t memory_bytes;
     uint64_t cpu_count;
-    char *accel;    /* auto kvm */
-    char *images;   /* auto map copy */
-    char *console;  /* serial none */
-    char *log_path; /* console output goes there too */
+    char *accel;        /* auto kvm soft */
+    bool deterministic; /* guest time is what the one vCPU has retired */
+    bool hpet;          /* there is a High Precision Event Timer */
+    char *images;       /* auto map copy */
+    char *transfer;     /* dma port */
+    char *console;      /* serial none */
+    char *log_path;     /* console output goes there too */
     char *name;
     uint64_t timeout_seconds; /* 0: none */
     bool no_reboot;
@@ -52,7 +55,9 @@ struct vm_config {
     bool ksm;
     bool prefault;
     uint64_t debug_exit_port; /* 0: none */
-    bool debug_console;       /* port 0xe9 writes to the console */
+    bool debug_console;       /* ports 0xe9, 0x402 write to the console */
+    bool test_device;         /* with a debug exit at 0xf4 unless another is given */
+    bool no_rng;              /* no virtio-rng */
     uint64_t verbosity;       /* -v: 1, -vv: 2 */
     bool quiet;
     bool dry_run;
@@ -76,6 +81,9 @@ int config_validate(const struct vm_config *config, struct error *err) MUST_CHEC
 
 /* The whole kernel command line; the caller frees. NULL if out of memory. */
 char *config_cmdline(const struct vm_config *config);
+
+/* How many bytes of it, in front, are husk's own default and not the user's words. */
+size_t config_cmdline_default_bytes(const struct vm_config *config);
 
 /* The option list of --help, from the schema. */
 void config_print_help(FILE *stream);

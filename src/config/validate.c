@@ -61,12 +61,9 @@ static int check_image(const struct vm_config *config, struct error *err)
         return error_set(err, EINVAL,
                          "no kernel is given; name one as in 'husk run vmlinuz', or use "
                          "--firmware");
-    if (config->kernel != NULL && config->firmware != NULL)
-        return error_set(err, EINVAL,
-                         "--kernel and --firmware exclude each other; leave one out");
     if (firmware_protocol && config->firmware == NULL)
         return error_set(err, EINVAL, "--protocol firmware needs --firmware");
-    if (config->firmware != NULL && config->initrd_count > 0)
+    if (config->kernel == NULL && config->initrd_count > 0)
         return error_set(err, EINVAL, "--initrd needs a kernel, and --firmware is none");
     return 0;
 }
@@ -84,6 +81,20 @@ static int check_huge_pages(const struct vm_config *config, struct error *err)
     return 0;
 }
 
+/* Time is counted by the one processor that husk has made itself. */
+static int check_deterministic(const struct vm_config *config, struct error *err)
+{
+    if (!config->deterministic)
+        return 0;
+    if (strcmp(config->accel, "auto") != 0 && strcmp(config->accel, "soft") != 0)
+        return error_set(err, EINVAL,
+                         "--deterministic needs the software CPU; use --accel soft");
+    if (config->cpu_count > 1)
+        return error_set(err, EINVAL,
+                         "--deterministic works with one vCPU only; use --cpus 1");
+    return 0;
+}
+
 int config_validate(const struct vm_config *config, struct error *err)
 {
     int result = 0;
@@ -94,6 +105,8 @@ int config_validate(const struct vm_config *config, struct error *err)
     result = check_image(config, err);
     if (result == 0)
         result = check_huge_pages(config, err);
+    if (result == 0)
+        result = check_deterministic(config, err);
     if (result == 0 && config->quiet && config->verbosity > 0)
         result = error_set(err, EINVAL,
                            "--quiet and --verbose exclude each other; leave one out");

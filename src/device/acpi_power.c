@@ -115,7 +115,7 @@ static void acpi_power_write_control(void *device, uint64_t offset, unsigned siz
 static uint64_t acpi_power_read_timer(void *device, uint64_t offset, unsigned size)
 {
     const struct acpi_power *power = device;
-    uint64_t now_ns = power->monotonic_ns();
+    uint64_t now_ns = machine_clock_now_ns(power->clock);
     uint64_t ticks = now_ns / NS_PER_SECOND * TIMER_HZ +
                      now_ns % NS_PER_SECOND * TIMER_HZ / NS_PER_SECOND;
 
@@ -156,12 +156,12 @@ static const struct bus_ops acpi_timer_ops = {
 
 void acpi_power_init(struct acpi_power *power, struct irq_line sci,
                      const struct machine_requests *requests,
-                     uint64_t (*monotonic_ns)(void))
+                     const struct machine_clock *clock)
 {
     *power = (struct acpi_power){
         .sci = sci,
         .requests = *requests,
-        .monotonic_ns = monotonic_ns,
+        .clock = clock,
         .lock = PTHREAD_MUTEX_INITIALIZER,
         .control = CONTROL_SCI_ENABLED,
     };

@@ -14,12 +14,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/machine_clock.h"
 #include "device/bus.h"
 
 struct acpi_power {
     struct irq_line sci; /* set before the first vCPU runs, as the next two */
     struct machine_requests requests;
-    uint64_t (*monotonic_ns)(void);
+    const struct machine_clock *clock;
 
     pthread_mutex_t lock; /* guards what follows */
     uint16_t status;
@@ -30,7 +31,7 @@ struct acpi_power {
 
 void acpi_power_init(struct acpi_power *power, struct irq_line sci,
                      const struct machine_requests *requests,
-                     uint64_t (*monotonic_ns)(void));
+                     const struct machine_clock *clock);
 int acpi_power_attach(struct acpi_power *power, struct bus *ports,
                       struct error *err) MUST_CHECK;
 void acpi_power_reset(struct acpi_power *power); /* no vCPU runs */

@@ -38,7 +38,7 @@ static int bus_overlap_error(const struct bus *bus, const struct bus_range *want
                              const struct bus_range *other, struct error *err)
 {
     return error_set(
-        err, EEXIST,
+        err, EADDRNOTAVAIL,
         "%s needs %s addresses 0x%" PRIx64 " to 0x%" PRIx64 ", but %s has 0x%" PRIx64
         " to 0x%" PRIx64 "; choose another address",
         wanted->ops->name, bus->name, wanted->start, wanted->start + (wanted->size - 1),
@@ -132,5 +132,22 @@ void bus_write(const struct bus *bus, uint64_t address, unsigned size, uint64_t 
         if (range)
             range->ops->write(range->device, address + done - range->start, piece_bytes,
                               (value >> (8 * done)) & bus_piece_mask(piece_bytes));
+    }
+}
+
+void bus_read_string(const struct bus *bus, uint64_t address, unsigned size,
+                     uint32_t count, uint8_t *data)
+{
+    const struct bus_range *range = bus_find(bus, address);
+
+    CHECK(size >= 1 && size <= BUS_MAX_ACCESS_BYTES);
+    if (range && range->ops->read_string && bus_piece_bytes(bus, address, size) == size) {
+        range->ops->read_string(range->device, address - range->start, size, count, data);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t value = bus_read(bus, address, size);
+
+        memcpy(data + (size_t)i * size, &value, size);
     }
 }

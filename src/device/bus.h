@@ -23,6 +23,9 @@ struct bus_ops {
     unsigned width_bytes; /* widest access the device takes: 1, 2, 4, 8 */
     uint64_t (*read)(void *device, uint64_t offset, unsigned size);
     void (*write)(void *device, uint64_t offset, unsigned size, uint64_t value);
+    /* Optional: fills `data` with what `count` calls of `read` would give. */
+    void (*read_string)(void *device, uint64_t offset, unsigned size, uint32_t count,
+                        uint8_t *data);
 };
 
 #define BUS_MAX_RANGES 64
@@ -42,7 +45,8 @@ struct bus {
 
 void bus_init(struct bus *bus, const char *name);
 
-/* Overlap with another range (error naming both), a range that wraps, or a full bus. */
+/* Overlap with another range (-EADDRNOTAVAIL, naming both: as all other addresses are
+ * fixed, one that the user has chosen), a range that wraps, or a full bus. */
 int bus_attach(struct bus *bus, uint64_t start, uint64_t size, const struct bus_ops *ops,
                void *device, struct error *err) MUST_CHECK;
 
@@ -52,6 +56,11 @@ int bus_attach(struct bus *bus, uint64_t start, uint64_t size, const struct bus_
  * of an access behind a page boundary), is done byte by byte. */
 uint64_t bus_read(const struct bus *bus, uint64_t address, unsigned size);
 void bus_write(const struct bus *bus, uint64_t address, unsigned size, uint64_t value);
+
+/* `count` reads at the same address, one after the other, as a string instruction does
+ * them; `data` gets `size` bytes of each. One call of the device where it offers that. */
+void bus_read_string(const struct bus *bus, uint64_t address, unsigned size,
+                     uint32_t count, uint8_t *data);
 
 /* An interrupt output of a device. Any thread.
  *

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The PC around the processors: one struct that creates, attaches and resets all chipset
- * devices (uart, i8042, rtc, ACPI power, PCI host bridge, debug ports). The interrupt
- * controllers and the 8254 are not among them, nor is port 0x61, whose bits are the
- * 8254's gate and output: an accelerator may have them, else irqchip.h has.
+ * devices (uart, i8042, rtc, ACPI power, PCI host bridge, debug ports, HPET). The
+ * interrupt controllers and the 8254 are not among them, nor is port 0x61, whose bits are
+ * the 8254's gate and output: an accelerator may have them, else irqchip.h has.
  */
 #ifndef HUSK_DEVICE_CHIPSET_H
 #define HUSK_DEVICE_CHIPSET_H
@@ -11,7 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/machine_clock.h"
 #include "device/bus.h"
+#include "device/pci.h"
 
 struct chipset;
 
@@ -23,14 +25,23 @@ struct byte_sink {
 };
 
 struct chipset_options {
-    uint64_t memory_bytes;    /* what CMOS reports */
-    bool serial;              /* false: COM1 answers as an idle UART that discards */
-    struct byte_sink console; /* unused without `serial` */
-    struct byte_sink debug_console; /* port 0xe9; write NULL: no such port */
+    struct machine_clock *clock; /* borrowed */
+    uint64_t memory_bytes;       /* what CMOS reports */
+    bool firmware;               /* PCI has the bridges that PC firmware looks for */
+    bool serial;                 /* false: COM1 answers as an idle UART that discards */
+    struct byte_sink console;    /* unused without `serial` */
+    struct byte_sink debug_console; /* ports 0xe9, 0x402; write NULL: none */
     uint16_t debug_exit_port;       /* first of four ports; 0: none */
+    bool test_device;               /* what test suites expect (test_device_private.h) */
     /* A LAYOUT_IRQ_* line. Lock order as struct irq_line says: never calls back. */
     void (*set_irq)(void *context, uint32_t line, bool level);
-    void *irq_context;
+    bool hpet; /* there is a High Precision Event Timer */
+    /* The 8254 drives its line, or the HPET does instead. Same lock order; NULL: the
+     * HPET cannot replace it. */
+    void (*replace_timer)(void *context, bool replaced);
+    /* A message-signalled interrupt of a PCI function. Same lock order. */
+    void (*send_message)(void *context, uint64_t address, uint32_t data);
+    void *irq_context; /* of these three */
     struct machine_requests requests;
 };
 
@@ -64,6 +75,9 @@ void chipset_console_break(struct chipset *chipset);
 /* Presses the ACPI power button. Any thread. False if the guest has not enabled it:
  * nobody reacts now (the press stays recorded, as on hardware). */
 bool chipset_power_button(struct chipset *chipset);
+
+/* Bus 0, for functions that others bring: attach them before the first vCPU runs. */
+struct pci_bus *chipset_pci_bus(struct chipset *chipset);
 
 /* Bytes through COM1, for `stat`. Any thread. */
 struct chipset_counters {

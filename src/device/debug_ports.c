@@ -11,7 +11,7 @@ static uint64_t debug_console_read(void *device, uint64_t offset, unsigned size)
     (void)device;
     (void)offset;
     (void)size;
-    return LAYOUT_PORT_DEBUG_CONSOLE;
+    return LAYOUT_PORT_DEBUG_CONSOLE; /* by which both ports are found */
 }
 
 static void debug_console_write(void *device, uint64_t offset, unsigned size,
@@ -69,6 +69,9 @@ int debug_ports_attach(struct debug_ports *debug, struct bus *ports, uint16_t ex
 
     if (debug->console.write)
         code = bus_attach(ports, LAYOUT_PORT_DEBUG_CONSOLE, 1, &debug_console_ops, debug,
+                          err);
+    if (code == 0 && debug->console.write)
+        code = bus_attach(ports, LAYOUT_PORT_FIRMWARE_DEBUG, 1, &debug_console_ops, debug,
                           err);
     if (code == 0 && exit_port != 0)
         code =

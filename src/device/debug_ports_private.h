@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two ports for test guests: the debug console of Bochs and QEMU (0xe9), which takes
- * characters and reads 0xe9 so that a guest can find it, and QEMU's isa-debug-exit (four
- * ports from a chosen one), where a write of any width ends the machine with the value.
+ * Ports for test guests: the debug console of Bochs and QEMU (0xe9), which takes
+ * characters and reads 0xe9 so that a guest can find it, the same where SeaBIOS and OVMF
+ * look for it (0x402), and QEMU's isa-debug-exit (four ports from a chosen one), where a
+ * write of any width ends the machine with the value.
  */
 #ifndef HUSK_DEVICE_DEBUG_PORTS_PRIVATE_H
 #define HUSK_DEVICE_DEBUG_PORTS_PRIVATE_H

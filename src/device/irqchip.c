@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/timer.h"
 #include "device/ioapic_private.h"
 #include "device/lapic_private.h"
 #include "device/pic_private.h"
@@ -23,19 +22,31 @@
 
 struct irqchip {
     struct apic_bus apic_bus;
-    struct loop_timer *lapic_timers; /* one a local APIC */
     struct ioapic ioapic;
     struct pic pic;
     struct pit pit;
-    struct loop_timer pit_timer;
+    bool pit_level;         /* what the 8254 drives; under the bus's lock, as the next */
+    bool timer_is_replaced; /* it does not reach its line */
 };
 
-static void set_timer(void *context, uint64_t deadline_ns)
+/* With the bus's lock held. */
+static void set_line(struct irqchip *irqchip, uint32_t gsi, bool level)
 {
-    if (deadline_ns == ALARM_OFF)
-        loop_timer_disarm(context);
-    else
-        loop_timer_arm(context, deadline_ns);
+    if (gsi < LAYOUT_ISA_LINES)
+        pic_set_line(&irqchip->pic, gsi, level);
+    ioapic_set_pin(&irqchip->ioapic,
+                   gsi == LAYOUT_IRQ_TIMER ? LAYOUT_IOAPIC_TIMER_PIN : gsi, level);
+}
+
+static void set_pit_line(void *context, uint32_t line, bool level)
+{
+    struct irqchip *irqchip = context;
+
+    pthread_mutex_lock(&irqchip->apic_bus.lock);
+    irqchip->pit_level = level;
+    if (!irqchip->timer_is_replaced)
+        set_line(irqchip, line, level);
+    pthread_mutex_unlock(&irqchip->apic_bus.lock);
 }
 
 static int make_lapics(struct irqchip *irqchip, const struct irqchip_options *options,
@@ -44,24 +55,13 @@ static int make_lapics(struct irqchip *irqchip, const struct irqchip_options *op
     struct apic_bus *apic_bus = &irqchip->apic_bus;
 
     apic_bus->lapics = calloc(options->cpu_count, sizeof(apic_bus->lapics[0]));
-    irqchip->lapic_timers = calloc(options->cpu_count, sizeof(irqchip->lapic_timers[0]));
-    if (apic_bus->lapics == NULL || irqchip->lapic_timers == NULL)
+    if (apic_bus->lapics == NULL)
         return error_set_errno(err, ENOMEM, "cannot allocate %u local APICs",
                                options->cpu_count);
     apic_bus->count = options->cpu_count;
-    for (uint32_t i = 0; i < options->cpu_count; i++) {
-        struct loop_timer *timer = &irqchip->lapic_timers[i];
-        const struct lapic_options lapic = {
-            .index = i,
-            .monotonic_ns = options->monotonic_ns,
-            .alarm = {.set = set_timer, .context = timer},
-        };
-
-        if (loop_timer_init(timer, options->loop, lapic_timer_expired,
-                            &apic_bus->lapics[i], err) < 0)
+    for (uint32_t i = 0; i < options->cpu_count; i++)
+        if (lapic_init(&apic_bus->lapics[i], apic_bus, i, options->clock, err) < 0)
             return err->code;
-        lapic_init(&apic_bus->lapics[i], apic_bus, &lapic);
-    }
     return 0;
 }
 
@@ -71,16 +71,11 @@ static int make_chips(struct irqchip *irqchip, const struct irqchip_options *opt
     const struct irq_line external = {.set = apic_bus_external,
                                       .context = &irqchip->apic_bus};
     const struct irq_line timer = {
-        .set = irqchip_set_line, .context = irqchip, .line = LAYOUT_IRQ_TIMER};
-    const struct alarm alarm = {.set = set_timer, .context = &irqchip->pit_timer};
+        .set = set_pit_line, .context = irqchip, .line = LAYOUT_IRQ_TIMER};
 
-    if (loop_timer_init(&irqchip->pit_timer, options->loop, pit_expired, &irqchip->pit,
-                        err) < 0)
-        return err->code;
     ioapic_init(&irqchip->ioapic, &irqchip->apic_bus);
     pic_init(&irqchip->pic, &irqchip->apic_bus.lock, external);
-    pit_init(&irqchip->pit, timer, alarm, options->monotonic_ns);
-    return 0;
+    return pit_init(&irqchip->pit, timer, options->clock, err);
 }
 
 static int attach(struct irqchip *irqchip, struct bus *ports, struct bus *mmio,
@@ -121,9 +116,8 @@ void irqchip_destroy(struct irqchip *irqchip)
     if (irqchip == NULL)
         return;
     for (uint32_t i = 0; i < irqchip->apic_bus.count; i++)
-        loop_timer_finish(&irqchip->lapic_timers[i]);
-    loop_timer_finish(&irqchip->pit_timer);
-    free(irqchip->lapic_timers);
+        lapic_finish(&irqchip->apic_bus.lapics[i]);
+    pit_finish(&irqchip->pit);
     free(irqchip->apic_bus.lapics);
     free(irqchip);
 }
@@ -144,6 +138,8 @@ void irqchip_reset(struct irqchip *irqchip)
     pthread_mutex_lock(&irqchip->apic_bus.lock);
     pic_reset(&irqchip->pic);
     ioapic_reset(&irqchip->ioapic);
+    irqchip->pit_level = false;
+    irqchip->timer_is_replaced = false;
     for (uint32_t i = 0; i < irqchip->apic_bus.count; i++)
         lapic_power_on(&irqchip->apic_bus.lapics[i]);
     pthread_mutex_unlock(&irqchip->apic_bus.lock);
@@ -161,10 +157,15 @@ void irqchip_set_line(void *context, uint32_t gsi, bool level)
     if (gsi >= LAYOUT_IOAPIC_PINS || gsi == LAYOUT_IRQ_CASCADE)
         return;
     pthread_mutex_lock(&irqchip->apic_bus.lock);
-    if (gsi < LAYOUT_ISA_LINES)
-        pic_set_line(&irqchip->pic, gsi, level);
-    ioapic_set_pin(&irqchip->ioapic,
-                   gsi == LAYOUT_IRQ_TIMER ? LAYOUT_IOAPIC_TIMER_PIN : gsi, level);
+    set_line(irqchip, gsi, level);
+    pthread_mutex_unlock(&irqchip->apic_bus.lock);
+}
+
+void irqchip_replace_timer(struct irqchip *irqchip, bool replaced)
+{
+    pthread_mutex_lock(&irqchip->apic_bus.lock);
+    irqchip->timer_is_replaced = replaced;
+    set_line(irqchip, LAYOUT_IRQ_TIMER, !replaced && irqchip->pit_level);
     pthread_mutex_unlock(&irqchip->apic_bus.lock);
 }
 

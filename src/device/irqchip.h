@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/loop.h"
+#include "base/machine_clock.h"
 #include "device/bus.h"
 #include "x86/irq_source.h"
 
@@ -34,8 +34,7 @@ struct irqchip_processors {
 
 struct irqchip_options {
     uint32_t cpu_count;
-    struct loop *loop; /* has the timers */
-    uint64_t (*monotonic_ns)(void);
+    struct machine_clock *clock; /* borrowed */
 };
 
 /* Creates the devices and attaches them to both buses, with no processors connected.
@@ -59,6 +58,10 @@ const struct irq_source *irqchip_source(struct irqchip *irqchip, uint32_t cpu_in
 /* As struct irq_line and chipset_options call it: line `gsi` to `level`. A line that does
  * not exist is ignored. Any thread. */
 void irqchip_set_line(void *irqchip, uint32_t gsi, bool level);
+
+/* From now on the 8254's output reaches its line, or not: something else has that line.
+ * Any thread. */
+void irqchip_replace_timer(struct irqchip *irqchip, bool replaced);
 
 /* A message-signalled interrupt, as a device writes it to memory (SDM 10.11). Any thread.
  */

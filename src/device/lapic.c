@@ -76,18 +76,25 @@ void lapic_power_on(struct lapic *lapic)
     lapic->lvt[LVT_LINT1] = APIC_NMI << LVT_DELIVERY_SHIFT;
 }
 
-void lapic_init(struct lapic *lapic, struct apic_bus *bus,
-                const struct lapic_options *options)
+int lapic_init(struct lapic *lapic, struct apic_bus *bus, uint32_t index,
+               struct machine_clock *clock, struct error *err)
 {
     *lapic = (struct lapic){
         .bus = bus,
-        .index = options->index,
-        .monotonic_ns = options->monotonic_ns,
-        .alarm = options->alarm,
+        .index = index,
+        .clock = clock,
         .source = lapic_source,
     };
     lapic->source.context = lapic;
+    if (machine_timer_init(&lapic->timer, clock, lapic_timer_expired, lapic, err) < 0)
+        return err->code;
     lapic_power_on(lapic);
+    return 0;
+}
+
+void lapic_finish(struct lapic *lapic)
+{
+    machine_timer_finish(&lapic->timer);
 }
 
 /* ---- priorities

@@ -12,7 +12,7 @@
 #ifndef HUSK_DEVICE_LAPIC_PRIVATE_H
 #define HUSK_DEVICE_LAPIC_PRIVATE_H
 
-#include "device/alarm.h"
+#include "base/machine_clock.h"
 #include "device/apic_bus_private.h"
 
 /* Local vector table, in the order of the registers from 0x320 on (10.5.1). */
@@ -64,8 +64,8 @@ struct lapic {
     /* Fixed after lapic_init. */
     struct apic_bus *bus;
     uint32_t index; /* of its vCPU; also its APIC id */
-    uint64_t (*monotonic_ns)(void);
-    struct alarm alarm;
+    struct machine_clock *clock;
+    struct machine_timer timer;
     struct irq_source source;
 
     uint64_t base; /* IA32_APIC_BASE */
@@ -85,18 +85,13 @@ struct lapic {
     /* The timer. */
     uint32_t initial_count;
     uint32_t divide;
-    uint64_t deadline_ns;  /* when the count is 0 next; ALARM_OFF: stopped */
+    uint64_t deadline_ns;  /* when the count is 0 next; MACHINE_TIMER_OFF: stopped */
     uint64_t tsc_deadline; /* IA32_TSC_DEADLINE; 0: not armed */
 };
 
-struct lapic_options {
-    uint32_t index;
-    uint64_t (*monotonic_ns)(void);
-    struct alarm alarm; /* to be followed by lapic_timer_expired */
-};
-
-void lapic_init(struct lapic *lapic, struct apic_bus *bus,
-                const struct lapic_options *options);
+int lapic_init(struct lapic *lapic, struct apic_bus *bus, uint32_t index,
+               struct machine_clock *clock, struct error *err) MUST_CHECK;
+void lapic_finish(struct lapic *lapic); /* accepts an all-zero struct */
 /* As firmware leaves it: virtual wire mode, LINT0 of vCPU 0 passes the 8259 on. */
 void lapic_power_on(struct lapic *lapic);
 /* All registers to their values after INIT or when it is switched off (10.4.7.1). */
@@ -142,10 +137,10 @@ int lapic_take(struct lapic *lapic);
 
 /* ---- lapic_timer.c ---- */
 
-void lapic_timer_expired(void *lapic); /* the alarm's end; takes the lock */
+void lapic_timer_expired(void *lapic); /* what the timer calls; takes the lock */
 void lapic_timer_set_initial(struct lapic *lapic, uint32_t count);
 void lapic_timer_set_divide(struct lapic *lapic, uint32_t divide);
-/* Raises what is due: the alarm may come a little later than the guest, who must find the
+/* Raises what is due: the timer may come a little later than the guest, who must find the
  * timer as it is now before it changes it. */
 void lapic_timer_settle(struct lapic *lapic);
 /* The LVT entry had the mode bits `before`. */

@@ -461,6 +461,22 @@ static bool write_page(void *context, uint64_t gpa, unsigned size, uint64_t valu
     return answered;
 }
 
+static bool send(void *context, uint32_t apic_id, uint32_t command)
+{
+    struct lapic *lapic = context;
+    const struct apic_message message = {
+        .destination = apic_id,
+        .delivery = command >> COMMAND_DELIVERY_SHIFT & 7,
+        .vector = (uint8_t)command,
+    };
+    bool taken;
+
+    pthread_mutex_lock(&lapic->bus->lock);
+    taken = apic_bus_send(lapic->bus, &message) != 0;
+    pthread_mutex_unlock(&lapic->bus->lock);
+    return taken;
+}
+
 static int acknowledge(void *context)
 {
     struct lapic *lapic = context;
@@ -498,6 +514,7 @@ const struct irq_source lapic_source = {
     .write_msr = write_msr,
     .read = read_page,
     .write = write_page,
+    .send = send,
     .get_priority = get_priority,
     .set_priority = set_priority,
 };

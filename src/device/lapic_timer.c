@@ -3,9 +3,10 @@
  * The local APIC's timer (SDM 10.5.4): one-shot and periodic count at
  * LAYOUT_APIC_TIMER_HZ, and TSC deadlines.
  *
- * What counts is not a counter but the time at which it is 0 next; the alarm is set for
- * it. A periodic timer that the host wakes late goes on in its phase: periods that have
- * passed meanwhile are one interrupt, as their vector could be requested only once.
+ * What counts is not a counter but the time at which it is 0 next; the machine's timer
+ * is set for it. A periodic timer that the host wakes late goes on in its phase: periods
+ * that have passed meanwhile are one interrupt, as their vector could be requested only
+ * once.
  */
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -13,10 +14,10 @@
 #include "x86/layout.h"
 
 /* So that a guest with a tiny period cannot keep the host busy. */
-#define SHORTEST_ALARM_NS UINT64_C(100000)
+#define SHORTEST_TIMER_NS UINT64_C(100000)
 
 /* Centuries; a sum with the time of day does not wrap. */
-#define LONGEST_ALARM_NS (UINT64_C(1) << 62)
+#define LONGEST_TIMER_NS (UINT64_C(1) << 62)
 
 _Static_assert(LAYOUT_APIC_TIMER_HZ == NS_PER_SECOND, "a count is a nanosecond");
 
@@ -38,14 +39,14 @@ static uint64_t period_ns(const struct lapic *lapic)
 
 void lapic_timer_stop(struct lapic *lapic)
 {
-    lapic->deadline_ns = ALARM_OFF;
-    alarm_set(&lapic->alarm, ALARM_OFF);
+    lapic->deadline_ns = MACHINE_TIMER_OFF;
+    machine_timer_set(&lapic->timer, MACHINE_TIMER_OFF);
 }
 
 static void run_until(struct lapic *lapic, uint64_t deadline_ns)
 {
     lapic->deadline_ns = deadline_ns;
-    alarm_set(&lapic->alarm, deadline_ns);
+    machine_timer_set(&lapic->timer, deadline_ns);
 }
 
 /* The deadline moved on to the first end of a period behind `now_ns`. */
@@ -70,15 +71,15 @@ void lapic_timer_set_initial(struct lapic *lapic, uint32_t count)
     if (count == 0)
         lapic_timer_stop(lapic);
     else
-        run_until(lapic, lapic->monotonic_ns() + period_ns(lapic));
+        run_until(lapic, machine_clock_now_ns(lapic->clock) + period_ns(lapic));
 }
 
 uint32_t lapic_timer_current(const struct lapic *lapic)
 {
-    uint64_t now_ns = lapic->monotonic_ns();
+    uint64_t now_ns = machine_clock_now_ns(lapic->clock);
     uint64_t deadline_ns = lapic->deadline_ns;
 
-    if (deadline_ns == ALARM_OFF || mode_of(lapic) == LVT_TIMER_DEADLINE)
+    if (deadline_ns == MACHINE_TIMER_OFF || mode_of(lapic) == LVT_TIMER_DEADLINE)
         return 0;
     if (mode_of(lapic) == LVT_TIMER_PERIODIC)
         deadline_ns = next_period(lapic, now_ns);
@@ -96,14 +97,14 @@ void lapic_timer_set_divide(struct lapic *lapic, uint32_t divide)
     current = lapic_timer_current(lapic);
     lapic->divide = divide & 0xb;
     if (current != 0)
-        run_until(lapic,
-                  lapic->monotonic_ns() + ((uint64_t)current << divide_shift(lapic)));
+        run_until(lapic, machine_clock_now_ns(lapic->clock) +
+                             ((uint64_t)current << divide_shift(lapic)));
 }
 
 /* ---- TSC deadlines
  * --------------------------------------------------------------------- */
 
-/* Sets the alarm for what is still missing: the clock may run a little faster than the
+/* Sets the timer for what is still missing: the clock may run a little faster than the
  * counter. */
 static bool tsc_has_arrived(struct lapic *lapic)
 {
@@ -115,7 +116,8 @@ static bool tsc_has_arrived(struct lapic *lapic)
                                               lapic->tsc_deadline);
     if (missing_ns == 0)
         return true;
-    run_until(lapic, lapic->monotonic_ns() + min_u64(missing_ns, LONGEST_ALARM_NS));
+    run_until(lapic,
+              machine_clock_now_ns(lapic->clock) + min_u64(missing_ns, LONGEST_TIMER_NS));
     return false;
 }
 
@@ -156,13 +158,14 @@ void lapic_timer_mode_changed(struct lapic *lapic, uint32_t before)
 
 void lapic_timer_settle(struct lapic *lapic)
 {
-    uint64_t now_ns = lapic->monotonic_ns();
+    uint64_t now_ns = machine_clock_now_ns(lapic->clock);
 
     if (now_ns < lapic->deadline_ns)
         return;
     if (mode_of(lapic) == LVT_TIMER_PERIODIC) {
         lapic->deadline_ns = next_period(lapic, now_ns);
-        alarm_set(&lapic->alarm, max_u64(lapic->deadline_ns, now_ns + SHORTEST_ALARM_NS));
+        machine_timer_set(&lapic->timer,
+                          max_u64(lapic->deadline_ns, now_ns + SHORTEST_TIMER_NS));
     } else if (mode_of(lapic) != LVT_TIMER_DEADLINE || tsc_has_arrived(lapic)) {
         lapic->tsc_deadline = 0;
         lapic_timer_stop(lapic);
@@ -177,6 +180,6 @@ void lapic_timer_expired(void *context)
     struct lapic *lapic = context;
 
     pthread_mutex_lock(&lapic->bus->lock);
-    lapic_timer_settle(lapic); /* nothing if it was armed anew since the alarm */
+    lapic_timer_settle(lapic); /* nothing if it was armed anew since the timer went off */
     pthread_mutex_unlock(&lapic->bus->lock);
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PCI configuration space and the host bridge; see pci.h and pci_host_private.h. */
+/* The host bridge: from ports and ECAM to configuration space; see pci_host_private.h. */
 #include "device/pci_host_private.h"
 
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/check.h"
 #include "x86/layout.h"
 
 /* Configuration address register. Reserved bits read 0. */
@@ -23,54 +22,6 @@
 #define RESET_CONTROL_RESET 0x04
 
 #define DWORD_BYTES 4
-
-void pci_bus_attach(struct pci_bus *bus, unsigned device, unsigned number,
-                    const struct pci_function_ops *ops, void *function)
-{
-    unsigned slot = device * 8 + number;
-
-    CHECK(number < 8 && slot < PCI_BUS_FUNCTIONS && !bus->slots[slot].ops);
-    bus->slots[slot] = (struct pci_slot){.ops = ops, .function = function};
-}
-
-static bool pci_access_is_whole(uint32_t offset, unsigned size)
-{
-    return offset % DWORD_BYTES + size <= DWORD_BYTES && size != 3;
-}
-
-uint32_t pci_bus_read(const struct pci_bus *bus, unsigned slot, uint32_t offset,
-                      unsigned size)
-{
-    const struct pci_slot *target = &bus->slots[slot];
-    uint32_t value = 0;
-
-    if (!target->ops)
-        return UINT32_MAX;
-    if (pci_access_is_whole(offset, size))
-        return target->ops->config_read(target->function, offset, size);
-    for (unsigned i = 0; i < size && offset + i < PCI_CONFIG_BYTES; i++) {
-        value |= (target->ops->config_read(target->function, offset + i, 1) & 0xff)
-                 << (8 * i);
-    }
-    return value;
-}
-
-void pci_bus_write(const struct pci_bus *bus, unsigned slot, uint32_t offset,
-                   unsigned size, uint32_t value)
-{
-    const struct pci_slot *target = &bus->slots[slot];
-
-    if (!target->ops)
-        return;
-    if (pci_access_is_whole(offset, size)) {
-        target->ops->config_write(target->function, offset, size, value);
-        return;
-    }
-    for (unsigned i = 0; i < size && offset + i < PCI_CONFIG_BYTES; i++) {
-        target->ops->config_write(target->function, offset + i, 1,
-                                  (value >> (8 * i)) & 0xff);
-    }
-}
 
 /* The bridge itself, a plain header of which nothing can be changed (6.1). The ids are
  * Red Hat's generic PCIe host bridge: no Linux driver and no quirk knows them, while
@@ -207,9 +158,15 @@ static const struct bus_ops pci_ecam_ops = {
     .write = pci_host_write_ecam,
 };
 
-void pci_host_init(struct pci_host *host, const struct machine_requests *requests)
+void pci_host_init(struct pci_host *host, const struct machine_requests *requests,
+                   const struct pci_wires *wires, bool has_homes)
 {
     *host = (struct pci_host){.requests = *requests};
+    pci_bus_init(&host->bus, wires, has_homes);
+}
+
+void pci_host_add_bridge(struct pci_host *host)
+{
     pci_bus_attach(&host->bus, 0, 0, &pci_bridge_ops, NULL);
 }
 
@@ -225,6 +182,10 @@ int pci_host_attach(struct pci_host *host, struct bus *ports, struct bus *mmio,
     if (code == 0)
         code = bus_attach(mmio, LAYOUT_ECAM_START, LAYOUT_ECAM_BYTES, &pci_ecam_ops, host,
                           err);
+    if (code == 0)
+        code = bus_attach(mmio, LAYOUT_PCI_WINDOW_START,
+                          LAYOUT_PCI_WINDOW_LIMIT - LAYOUT_PCI_WINDOW_START,
+                          &pci_window_ops, &host->bus, err);
     return code;
 }
 
@@ -232,4 +193,5 @@ void pci_host_reset(struct pci_host *host)
 {
     atomic_store(&host->address, 0);
     atomic_store(&host->reset_control, 0);
+    pci_bus_reset(&host->bus);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The PCI host bridge: bus 0 behind configuration mechanism #1 (PCI Local Bus 3.0,
- * section 3.2.2.3.2) and behind ECAM (PCI Express Base 3.0, section 7.2.2), with itself
- * as function 00:00.0.
+ * section 3.2.2.3.2) and behind ECAM (PCI Express Base 3.0, section 7.2.2). Itself it is
+ * function 00:00.0, unless somebody else (i440fx_private.h) shall be.
  *
  * It also holds the reset control register at port 0xcf9 (Intel ICH9 data sheet, section
  * 13.7.5), which lies inside the address register: that one is accessed as a double word
@@ -27,7 +27,10 @@ struct pci_host {
     _Atomic uint8_t reset_control;
 };
 
-void pci_host_init(struct pci_host *host, const struct machine_requests *requests);
+/* `wires` and `has_homes`: see pci_bus_init. */
+void pci_host_init(struct pci_host *host, const struct machine_requests *requests,
+                   const struct pci_wires *wires, bool has_homes);
+void pci_host_add_bridge(struct pci_host *host); /* itself, as 00:00.0 */
 int pci_host_attach(struct pci_host *host, struct bus *ports, struct bus *mmio,
                     struct error *err) MUST_CHECK;
 void pci_host_reset(struct pci_host *host); /* no vCPU runs */

@@ -153,6 +153,15 @@ uint8_t pic_acknowledge(struct pic *pic)
     return vector;
 }
 
+/* No firmware runs before most guests, so they find what one leaves (IBM PC AT Technical
+ * Reference, section 5): vectors for the real-mode table, and the lines of devices closed
+ * until a driver is there. The cascade is open, and so are lines 10 and 11, which no ISA
+ * device has: a guest that raises one wants it. */
+static const struct {
+    uint8_t base;
+    uint8_t masked;
+} as_firmware_leaves[] = {{0x08, 0xfb}, {0x70, 0xf3}};
+
 void pic_reset(struct pic *pic)
 {
     struct pic_chip *const chips[] = {&pic->master, &pic->slave};
@@ -160,10 +169,10 @@ void pic_reset(struct pic *pic)
     for (int i = 0; i < 2; i++) {
         chips[i]->inputs = 0;
         chips[i]->level_pins = 0;
-        chips[i]->base = 0;
         chips[i]->next_word = 0;
         chip_begin(chips[i]);
-        chips[i]->masked = 0xff; /* no driver is there yet */
+        chips[i]->base = as_firmware_leaves[i].base;
+        chips[i]->masked = as_firmware_leaves[i].masked;
     }
     update(pic);
 }

@@ -40,7 +40,7 @@ enum { ACCESS_LATCH, ACCESS_LOW, ACCESS_HIGH, ACCESS_BOTH };
 #define REFRESH_NS UINT64_C(15085) /* counter 1 at its usual count of 18 */
 
 /* So that a guest with a tiny period cannot keep the host busy. */
-#define SHORTEST_ALARM_NS UINT64_C(100000)
+#define SHORTEST_TIMER_NS UINT64_C(100000)
 
 /* ---- time
  * ------------------------------------------------------------------------------ */
@@ -128,20 +128,20 @@ static uint16_t current(const struct pit_counter *counter, uint64_t now_ns)
 static void set_deadline(struct pit *pit, uint64_t deadline_ns)
 {
     pit->deadline_ns = deadline_ns;
-    alarm_set(&pit->alarm, deadline_ns);
+    machine_timer_set(&pit->timer, deadline_ns);
 }
 
 /* Counter 0 has been programmed or loaded. */
 static void restart_interrupts(struct pit *pit)
 {
     const struct pit_counter *counter = &pit->counters[0];
-    uint64_t now_ns = pit->monotonic_ns();
+    uint64_t now_ns = machine_clock_now_ns(pit->clock);
 
     irq_line_set(&pit->line, output(counter, now_ns));
     if (counter->running)
         set_deadline(pit, counter->start_ns + ns_from_ticks(counter->count));
     else
-        set_deadline(pit, ALARM_OFF);
+        set_deadline(pit, MACHINE_TIMER_OFF);
 }
 
 void pit_expired(void *context)
@@ -151,8 +151,8 @@ void pit_expired(void *context)
     uint64_t now_ns;
 
     pthread_mutex_lock(&pit->lock);
-    now_ns = pit->monotonic_ns();
-    if (now_ns < pit->deadline_ns) { /* set anew since the alarm went off */
+    now_ns = machine_clock_now_ns(pit->clock);
+    if (now_ns < pit->deadline_ns) { /* set anew since the timer went off */
         pthread_mutex_unlock(&pit->lock);
         return;
     }
@@ -163,9 +163,10 @@ void pit_expired(void *context)
         uint64_t periods = elapsed(counter, now_ns) / counter->count + 1;
 
         pit->deadline_ns = counter->start_ns + ns_from_ticks(periods * counter->count);
-        alarm_set(&pit->alarm, max_u64(pit->deadline_ns, now_ns + SHORTEST_ALARM_NS));
+        machine_timer_set(&pit->timer,
+                          max_u64(pit->deadline_ns, now_ns + SHORTEST_TIMER_NS));
     } else {
-        set_deadline(pit, ALARM_OFF);
+        set_deadline(pit, MACHINE_TIMER_OFF);
     }
     pthread_mutex_unlock(&pit->lock);
 }
@@ -199,7 +200,7 @@ static void load(struct pit *pit, unsigned number, uint16_t value)
     if (is_started_by_gate(counter))
         counter->stood_at = counter->count; /* at rest until the gate rises */
     else if (counter->gate)
-        start(counter, pit->monotonic_ns());
+        start(counter, machine_clock_now_ns(pit->clock));
     if (number == 0)
         restart_interrupts(pit);
 }
@@ -262,7 +263,7 @@ static void program(struct pit *pit, unsigned number, uint8_t control)
 static void write_control(struct pit *pit, uint8_t control)
 {
     unsigned number = control >> CONTROL_COUNTER_SHIFT;
-    uint64_t now_ns = pit->monotonic_ns();
+    uint64_t now_ns = machine_clock_now_ns(pit->clock);
 
     if (number < PIT_COUNTERS) {
         if ((control >> CONTROL_ACCESS_SHIFT & 3) == ACCESS_LATCH)
@@ -296,7 +297,7 @@ static void write_count(struct pit *pit, unsigned number, uint8_t value)
         counter->low_is_written = true;
         counter->low_written = value;
         if (counter->mode == TERMINAL_COUNT) { /* half a count stops it */
-            stop(counter, pit->monotonic_ns());
+            stop(counter, machine_clock_now_ns(pit->clock));
             counter->null_count = true;
             if (number == 0)
                 restart_interrupts(pit);
@@ -337,7 +338,7 @@ static uint64_t pit_read(void *device, uint64_t offset, unsigned size)
     (void)size;
     pthread_mutex_lock(&pit->lock);
     if (offset < PIT_COUNTERS)
-        value = read_count(&pit->counters[offset], pit->monotonic_ns());
+        value = read_count(&pit->counters[offset], machine_clock_now_ns(pit->clock));
     pthread_mutex_unlock(&pit->lock);
     return value;
 }
@@ -365,7 +366,7 @@ static uint64_t system_read(void *device, uint64_t offset, unsigned size)
     (void)offset;
     (void)size;
     pthread_mutex_lock(&pit->lock);
-    now_ns = pit->monotonic_ns();
+    now_ns = machine_clock_now_ns(pit->clock);
     if (counter->gate)
         value |= SYSTEM_GATE2;
     if (pit->speaker)
@@ -385,7 +386,8 @@ static void system_write(void *device, uint64_t offset, unsigned size, uint64_t 
     (void)offset;
     (void)size;
     pthread_mutex_lock(&pit->lock);
-    set_gate(&pit->counters[2], (value & SYSTEM_GATE2) != 0, pit->monotonic_ns());
+    set_gate(&pit->counters[2], (value & SYSTEM_GATE2) != 0,
+             machine_clock_now_ns(pit->clock));
     pit->speaker = (value & SYSTEM_SPEAKER) != 0;
     pthread_mutex_unlock(&pit->lock);
 }
@@ -428,19 +430,26 @@ static void clear(struct pit *pit)
             .count = 0x10000,
         };
     pit->speaker = false;
-    set_deadline(pit, ALARM_OFF);
+    set_deadline(pit, MACHINE_TIMER_OFF);
 }
 
-void pit_init(struct pit *pit, struct irq_line line, struct alarm alarm,
-              uint64_t (*monotonic_ns)(void))
+int pit_init(struct pit *pit, struct irq_line line, struct machine_clock *clock,
+             struct error *err)
 {
     *pit = (struct pit){
         .line = line,
-        .alarm = alarm,
-        .monotonic_ns = monotonic_ns,
+        .clock = clock,
         .lock = PTHREAD_MUTEX_INITIALIZER,
     };
+    if (machine_timer_init(&pit->timer, clock, pit_expired, pit, err) < 0)
+        return err->code;
     clear(pit);
+    return 0;
+}
+
+void pit_finish(struct pit *pit)
+{
+    machine_timer_finish(&pit->timer);
 }
 
 void pit_reset(struct pit *pit)

@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "device/alarm.h"
+#include "base/machine_clock.h"
 #include "device/bus.h"
 
 #define PIT_COUNTERS 3
@@ -46,19 +46,20 @@ struct pit_counter {
 
 struct pit {
     struct irq_line line; /* set before the first vCPU runs, as the next two */
-    struct alarm alarm;   /* to be followed by pit_expired */
-    uint64_t (*monotonic_ns)(void);
+    struct machine_clock *clock;
+    struct machine_timer timer; /* of counter 0 */
 
     pthread_mutex_t lock; /* guards what follows */
     struct pit_counter counters[PIT_COUNTERS];
-    uint64_t deadline_ns; /* of counter 0's next interrupt; ALARM_OFF: none */
+    uint64_t deadline_ns; /* of counter 0's next interrupt; MACHINE_TIMER_OFF: none */
     bool speaker;         /* port 0x61, bit 1 */
 };
 
-void pit_init(struct pit *pit, struct irq_line line, struct alarm alarm,
-              uint64_t (*monotonic_ns)(void));
+int pit_init(struct pit *pit, struct irq_line line, struct machine_clock *clock,
+             struct error *err) MUST_CHECK;
+void pit_finish(struct pit *pit); /* accepts an all-zero struct */
 int pit_attach(struct pit *pit, struct bus *ports, struct error *err) MUST_CHECK;
 void pit_reset(struct pit *pit); /* no vCPU runs */
-void pit_expired(void *pit);     /* the alarm's end */
+void pit_expired(void *pit);     /* what the timer calls */
 
 #endif

@@ -51,6 +51,7 @@ enum rtc_register {
 #define B_SQUARE_WAVE 0x08
 #define B_BINARY 0x04
 #define B_24_HOURS 0x02
+#define B_ENABLES (B_PERIODIC_ENABLE | B_ALARM_ENABLE | B_UPDATE_ENABLE)
 #define B_CLEARED_BY_RESET                                                               \
     (B_PERIODIC_ENABLE | B_ALARM_ENABLE | B_UPDATE_ENABLE | B_SQUARE_WAVE)
 
@@ -110,7 +111,7 @@ static bool rtc_time_runs(const struct rtc *rtc)
 
 static struct timespec rtc_guest_time(const struct rtc *rtc)
 {
-    struct timespec now = rtc->host_time();
+    struct timespec now = machine_clock_time_of_day(rtc->clock);
 
     now.tv_sec += rtc->offset_seconds;
     return now;
@@ -150,7 +151,7 @@ static void rtc_store_time(struct rtc *rtc)
                    rtc_decode(rtc, rtc->bytes[RTC_YEAR]) - 1900,
     };
 
-    rtc->offset_seconds = timegm(&set) - rtc->host_time().tv_sec;
+    rtc->offset_seconds = timegm(&set) - machine_clock_time_of_day(rtc->clock).tv_sec;
     rtc->checked = rtc_guest_time(rtc);
 }
 
@@ -188,18 +189,24 @@ static bool rtc_alarm_went_off(const struct rtc *rtc, time_t from, time_t to)
     return false;
 }
 
-/* How often the periodic cause has come since 1970: register A's rate. */
+/* Register A's rate: crystal ticks in a period, as a shift; -1: off. A second has a whole
+ * number of periods. */
+static int rtc_period_shift(const struct rtc *rtc)
+{
+    int rate = rtc->bytes[RTC_A] & A_RATE_MASK;
+
+    /* With this crystal the two fastest repeat 256 and 128 Hz. */
+    return rate == 1 || rate == 2 ? rate + 6 : rate - 1;
+}
+
+/* How often the periodic cause has come since 1970. */
 static int64_t rtc_periods(const struct rtc *rtc, struct timespec time)
 {
     int64_t crystal_ticks =
         time.tv_sec * CRYSTAL_HZ + time.tv_nsec * CRYSTAL_HZ / SECOND_NS;
-    int rate = rtc->bytes[RTC_A] & A_RATE_MASK;
+    int shift = rtc_period_shift(rtc);
 
-    if (rate == 0)
-        return 0; /* off */
-    if (rate <= 2)
-        rate += 7; /* with this crystal the two fastest repeat 256 and 128 Hz */
-    return crystal_ticks >> (rate - 1);
+    return shift < 0 ? 0 : crystal_ticks >> shift;
 }
 
 /* Sets the flags whose cause has come since the last look. */
@@ -211,7 +218,7 @@ static void rtc_catch_up(struct rtc *rtc)
     rtc->checked = to;
     if (!rtc_time_runs(rtc))
         return;
-    /* The host's clock may have been set back: then nothing has come. */
+    /* The clock may have been set back: then nothing has come. */
     if (to.tv_sec > from.tv_sec)
         rtc->flags |= C_UPDATE;
     if (rtc_alarm_went_off(rtc, from.tv_sec, to.tv_sec))
@@ -219,6 +226,83 @@ static void rtc_catch_up(struct rtc *rtc)
     if (rtc_periods(rtc, to) > rtc_periods(rtc, from))
         rtc->flags |= C_PERIODIC;
 }
+
+/* ---- interrupts
+ * ------------------------------------------------------------------------- */
+
+/* How long until each cause comes. */
+#define RTC_NEVER UINT64_MAX
+
+static uint64_t rtc_ns_until_period(const struct rtc *rtc, struct timespec now)
+{
+    int64_t ticks = now.tv_nsec * CRYSTAL_HZ / SECOND_NS;
+    int shift = rtc_period_shift(rtc);
+    int64_t next;
+
+    if (shift < 0)
+        return RTC_NEVER;
+    next = ((ticks >> shift) + 1) << shift;
+    return (uint64_t)((next * SECOND_NS + CRYSTAL_HZ - 1) / CRYSTAL_HZ - now.tv_nsec);
+}
+
+static uint64_t rtc_ns_until_update(struct timespec now)
+{
+    return (uint64_t)(SECOND_NS - now.tv_nsec);
+}
+
+/* Within a day it comes, if it can at all. */
+static uint64_t rtc_ns_until_alarm(const struct rtc *rtc, struct timespec now)
+{
+    for (int64_t seconds = 1; seconds <= SECONDS_PER_DAY; seconds++)
+        if (rtc_alarm_matches(rtc, now.tv_sec + seconds))
+            return (uint64_t)(seconds * SECOND_NS - now.tv_nsec);
+    return RTC_NEVER;
+}
+
+static uint64_t rtc_ns_until_interrupt(const struct rtc *rtc)
+{
+    struct timespec now = rtc_guest_time(rtc);
+    uint8_t enabled = rtc->bytes[RTC_B];
+    uint64_t ns = RTC_NEVER;
+
+    if (!rtc_time_runs(rtc))
+        return RTC_NEVER;
+    if ((enabled & B_PERIODIC_ENABLE) != 0)
+        ns = rtc_ns_until_period(rtc, now);
+    if ((enabled & B_UPDATE_ENABLE) != 0)
+        ns = min_u64(ns, rtc_ns_until_update(now));
+    else if ((enabled & B_ALARM_ENABLE) != 0) /* with an update, but not before it */
+        ns = min_u64(ns, rtc_ns_until_alarm(rtc, now));
+    return ns;
+}
+
+/* Flags or enable bits have changed, or the time. */
+static void rtc_update_interrupt(struct rtc *rtc)
+{
+    bool level = (rtc->flags & rtc->bytes[RTC_B] & B_ENABLES) != 0;
+    uint64_t ns = level ? RTC_NEVER : rtc_ns_until_interrupt(rtc);
+
+    if (level != rtc->level) {
+        rtc->level = level;
+        irq_line_set(&rtc->line, level);
+    }
+    machine_timer_set(&rtc->timer, ns == RTC_NEVER
+                                       ? MACHINE_TIMER_OFF
+                                       : machine_clock_now_ns(rtc->clock) + ns);
+}
+
+void rtc_expired(void *context)
+{
+    struct rtc *rtc = context;
+
+    pthread_mutex_lock(&rtc->lock);
+    rtc_catch_up(rtc);
+    rtc_update_interrupt(rtc);
+    pthread_mutex_unlock(&rtc->lock);
+}
+
+/* ---- registers
+ * -------------------------------------------------------------------------- */
 
 static uint8_t rtc_read_a(const struct rtc *rtc)
 {
@@ -237,6 +321,7 @@ static uint8_t rtc_read_c(struct rtc *rtc)
     if (value & rtc->bytes[RTC_B])
         value |= C_ANY;
     rtc->flags = 0;
+    rtc_update_interrupt(rtc);
     return value;
 }
 
@@ -296,6 +381,7 @@ static void rtc_write_register(struct rtc *rtc, uint8_t index, uint8_t value)
     default:
         rtc->bytes[index] = value;
     }
+    rtc_update_interrupt(rtc);
 }
 
 static uint64_t rtc_read(void *device, uint64_t offset, unsigned size)
@@ -347,17 +433,25 @@ static void rtc_describe_memory(struct rtc *rtc, uint64_t memory_bytes)
     rtc->bytes[CMOS_ABOVE_4_GIB + 2] = (uint8_t)(high_units >> 16);
 }
 
-void rtc_init(struct rtc *rtc, uint64_t memory_bytes, struct timespec (*host_time)(void))
+int rtc_init(struct rtc *rtc, uint64_t memory_bytes, struct machine_clock *clock,
+             struct irq_line line, struct error *err)
 {
     *rtc = (struct rtc){
-        .host_time = host_time,
+        .clock = clock,
+        .line = line,
         .lock = PTHREAD_MUTEX_INITIALIZER,
-        .checked = host_time(),
+        .checked = machine_clock_time_of_day(clock),
     };
     rtc->bytes[RTC_A] = A_AT_POWER_ON;
     rtc->bytes[RTC_B] = B_24_HOURS;
     rtc->bytes[CMOS_EQUIPMENT] = CMOS_EQUIPMENT_FPU;
     rtc_describe_memory(rtc, memory_bytes);
+    return machine_timer_init(&rtc->timer, clock, rtc_expired, rtc, err);
+}
+
+void rtc_finish(struct rtc *rtc)
+{
+    machine_timer_finish(&rtc->timer);
 }
 
 int rtc_attach(struct rtc *rtc, struct bus *ports, struct error *err)
@@ -372,5 +466,6 @@ void rtc_reset(struct rtc *rtc)
     rtc->index = 0;
     rtc->bytes[RTC_B] &= (uint8_t)~B_CLEARED_BY_RESET;
     rtc->flags = 0;
+    rtc_update_interrupt(rtc);
     pthread_mutex_unlock(&rtc->lock);
 }

@@ -121,11 +121,6 @@ int unpack_lz4(struct unpacking *unpacking, struct error *err)
 #define LZOP_FILTER 0x800
 #define LZOP_HEADER_CRC32 0x1000
 
-static uint32_t load_be32(const uint8_t *bytes)
-{
-    return __builtin_bswap32(load_le32(bytes));
-}
-
 static int take_be32(struct unpacking *unpacking, uint32_t *value, struct error *err)
 {
     uint8_t bytes[4];

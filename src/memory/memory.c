@@ -401,3 +401,23 @@ void *memory_slice(struct memory *memory, uint64_t gpa, size_t size)
 {
     return translate(memory, gpa, size);
 }
+
+void memory_on_write(struct memory *memory,
+                     void (*notify)(void *context, uint64_t gpa, uint64_t size_bytes),
+                     void *context)
+{
+    memory->on_write = notify;
+    memory->on_write_context = context;
+}
+
+void memory_written(const struct memory *memory, uint64_t gpa, uint64_t size_bytes)
+{
+    if (memory->on_write != NULL)
+        memory->on_write(memory->on_write_context, gpa, size_bytes);
+}
+
+void memory_slice_written(const struct memory *memory, const void *slice,
+                          uint64_t size_bytes)
+{
+    memory_written(memory, (uint64_t)((const uint8_t *)slice - memory->base), size_bytes);
+}

@@ -8,8 +8,8 @@
  * guard behind the end stay PROT_NONE. Spans are anonymous private memory (zero); parts
  * of files can be mapped over them copy-on-write.
  *
- * Threads: create, destroy, map, reset on the thread that owns the VM, with no vCPU
- * running. read, write, slice: any thread.
+ * Threads: create, destroy, map, reset, on_write on the thread that owns the VM, with no
+ * vCPU running. read, write, slice, written: any thread.
  */
 #ifndef HUSK_MEMORY_MEMORY_H
 #define HUSK_MEMORY_MEMORY_H
@@ -73,6 +73,21 @@ int memory_write(struct memory *memory, uint64_t gpa, const void *from,
 
 /* The host address of a range, or NULL. Guest bytes behind it can change at any time. */
 void *memory_slice(struct memory *memory, uint64_t gpa, size_t size);
+
+/*
+ * What devices write. An accelerator may keep what it has decoded of guest memory, and
+ * must hear of writes that its vCPUs do not make: who writes while they run calls
+ * memory_written afterwards, and before the guest is told that it is done. The range is
+ * one that memory_write or memory_slice has accepted. `notify` is called on the writing
+ * thread; NULL: nobody listens any more.
+ */
+void memory_on_write(struct memory *memory,
+                     void (*notify)(void *context, uint64_t gpa, uint64_t size_bytes),
+                     void *context);
+void memory_written(const struct memory *memory, uint64_t gpa, uint64_t size_bytes);
+/* The same for a slice, or a part of one. */
+void memory_slice_written(const struct memory *memory, const void *slice,
+                          uint64_t size_bytes);
 
 /*
  * Truncated files. A file that becomes shorter while it is mapped gives SIGBUS on the

@@ -7,6 +7,8 @@
 
 #include <stdatomic.h>
 
+#include "base/map_guard.h"
+
 /* The host's small page; x86-64 has no other size for it. */
 #define PAGE_BYTES UINT64_C(4096)
 
@@ -34,9 +36,14 @@ struct memory {
     uint8_t *base;         /* of guest-physical 0; 1 GiB-aligned */
     uint64_t reserved_end; /* guest-physical end of the reservation, guard included */
     struct memory_options options;
+    struct map_guard guard;
     bool ksm_checked; /* warned at most once, not at each reset */
     size_t region_count;
     struct memory_region regions[MEMORY_MAX_SPANS];
+
+    /* Who hears of what devices write. */
+    void (*on_write)(void *context, uint64_t gpa, uint64_t size_bytes);
+    void *on_write_context;
 
     /* Written by the owner's thread while no vCPU runs. The signal handler reads it on
      * any thread: an entry is complete before the count (release/acquire) covers it. */
@@ -55,7 +62,7 @@ struct memory {
     atomic_bool notified;
 };
 
-/* Makes the SIGBUS handler know `memory`, and installs it at the first call. */
+/* Makes the handler of SIGBUS know `memory`. */
 int memory_loss_register(struct memory *memory, struct error *err) MUST_CHECK;
 void memory_loss_unregister(struct memory *memory);
 

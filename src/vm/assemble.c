@@ -2,6 +2,7 @@
 /* Joins configuration, boot plan, memory, accelerator and devices into a machine. */
 #include <errno.h>
 #include <event2/event.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -12,6 +13,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "vm/vm_private.h"
+#include "x86/layout.h"
 
 /* ---- the configuration's words -------------------------------------------------------
  */
@@ -109,9 +111,23 @@ static void note_loss(void *context)
 /* ---- processors
  * ------------------------------------------------------------------------ */
 
+/* Of the processors that there are. */
+static uint64_t retired_instructions(const struct vm *vm)
+{
+    uint64_t sum = 0;
+
+    if (vm->accel->vcpu_instructions == NULL)
+        return 0;
+    for (uint32_t i = 0; i < vm->vcpu_count; i++)
+        if (vm->vcpus[i].accel_vcpu != NULL)
+            sum += vm->accel->vcpu_instructions(vm->vcpus[i].accel_vcpu);
+    return sum;
+}
+
 void vm_drop_processors(struct vm *vm)
 {
     vm_disconnect_interrupts(vm);
+    vm->retired_before += retired_instructions(vm);
     for (uint32_t i = 0; i < vm->vcpu_count; i++) {
         if (vm->vcpus[i].accel_vcpu != NULL)
             vm->accel->vcpu_destroy(vm->vcpus[i].accel_vcpu);
@@ -186,12 +202,20 @@ static int make_memory(struct vm *vm, struct error *err)
     return 0;
 }
 
+/* Only husk's own processor can tell time by its instructions. */
+static const char *accel_name(const struct vm_config *config)
+{
+    return config->deterministic ? "soft" : config->accel;
+}
+
 static int make_accelerator(struct vm *vm, struct error *err)
 {
     char reason[256];
 
-    if (accel_choose(vm->config->accel, &vm->accel, reason, sizeof(reason), err) < 0)
+    if (accel_choose(accel_name(vm->config), &vm->accel, reason, sizeof(reason), err) < 0)
         return err->code;
+    if (vm->config->deterministic)
+        (void)snprintf(reason, sizeof(reason), "--deterministic needs it");
     log_info("accelerator %s: %s", vm->accel->name, reason);
     vm->vcpu_count = (uint32_t)vm->config->cpu_count;
     vm->vcpus = calloc(vm->vcpu_count, sizeof(vm->vcpus[0]));
@@ -206,17 +230,29 @@ static int make_accelerator(struct vm *vm, struct error *err)
     return vm_make_processors(vm, err);
 }
 
+static uint16_t debug_exit_port(const struct vm_config *config)
+{
+    if (config->debug_exit_port == 0 && config->test_device)
+        return LAYOUT_PORT_TEST_EXIT;
+    return (uint16_t)config->debug_exit_port;
+}
+
 static int make_devices(struct vm *vm, struct error *err)
 {
     const struct vm_config *config = vm->config;
     const struct byte_sink sink = {.write = console_write, .context = vm};
     const struct chipset_options options = {
+        .clock = vm->clock,
         .memory_bytes = config->memory_bytes,
         .serial = strcmp(config->console, "serial") == 0,
         .console = sink,
         .debug_console = config->debug_console ? sink : (struct byte_sink){.write = NULL},
-        .debug_exit_port = (uint16_t)config->debug_exit_port,
+        .debug_exit_port = debug_exit_port(config),
+        .test_device = config->test_device,
+        .hpet = config->hpet,
         .set_irq = vm_set_irq,
+        .replace_timer = vm->irqchip != NULL ? vm_replace_timer : NULL,
+        .send_message = vm_send_message,
         .irq_context = vm,
         .requests = {.request = request, .debug_exit = debug_exit, .context = vm},
     };
@@ -264,6 +300,7 @@ int vm_create(const struct vm_config *config, struct loop *loop, struct console 
     CHECK(pthread_cond_init(&created->changed, NULL) == 0);
     bus_init(&created->ports, "port");
     bus_init(&created->mmio, "MMIO");
+    vm_make_clock(created);
     stages_mark(&created->stages, STAGE_CONFIG);
     if (make_events(created, err) < 0 || make_plan(created, err) < 0 ||
         make_memory(created, err) < 0 || make_accelerator(created, err) < 0 ||
@@ -330,6 +367,8 @@ void vm_counters(const struct vm *vm, struct vm_counters *counters)
     chipset_counters(vm->chipset, &chipset);
     *counters = (struct vm_counters){
         .accel = vm->accel->name,
+        .counts_instructions = vm->accel->vcpu_instructions != NULL,
+        .retired_instructions = vm->retired_before + retired_instructions(vm),
         .resets = vm->resets,
         .console_bytes_out = chipset.console_bytes_out,
         .console_bytes_in = chipset.console_bytes_in,

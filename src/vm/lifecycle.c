@@ -71,12 +71,12 @@ void vm_stop(struct vm *vm, enum vm_end reason)
 static int power_cycle(struct vm *vm, struct error *err)
 {
     vm_end_threads(vm);
+    chipset_reset(vm->chipset); /* first: nobody accesses memory any more */
     vm_drop_processors(vm);
     vm_reset_interrupts(vm);
     if (memory_reset(vm->memory, err) < 0 || boot_load(vm->plan, vm->memory, err) < 0 ||
         vm_make_processors(vm, err) < 0)
         return error_prefix(err, "cannot reset the machine");
-    chipset_reset(vm->chipset);
     vm->resets++;
     return vm_start_threads(vm, err);
 }
@@ -154,6 +154,9 @@ static void dump_vcpus(struct vm *vm)
             log_error("vCPU %u: %s", i, err.text);
         else
             dump_state(i, &state);
+        if (vm->accel->vcpu_instructions != NULL)
+            log_error("  instructions %" PRIu64,
+                      vm->accel->vcpu_instructions(vm->vcpus[i].accel_vcpu));
     }
 }
 

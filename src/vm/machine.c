@@ -3,7 +3,6 @@
  * What surrounds the processors where the accelerator leaves that to husk: it accesses
  * the buses by calls instead of exits, and the interrupt controllers are devices.
  */
-#include "base/clock.h"
 #include "base/log.h"
 #include "vm/vm_private.h"
 
@@ -28,6 +27,17 @@ static void access_port(void *context, uint32_t cpu_index, uint16_t port, unsign
 
     atomic_fetch_add_explicit(&vcpu->port_exits, 1, memory_order_relaxed);
     vm_serve(&vm->ports, port, size, write, data);
+    hold_if_asked(vcpu);
+}
+
+static void read_port_string(void *context, uint32_t cpu_index, uint16_t port,
+                             unsigned size, uint32_t count, void *data)
+{
+    struct vm *vm = context;
+    struct vcpu *vcpu = &vm->vcpus[cpu_index];
+
+    atomic_fetch_add_explicit(&vcpu->port_exits, 1, memory_order_relaxed);
+    bus_read_string(&vm->ports, port, size, count, data);
     hold_if_asked(vcpu);
 }
 
@@ -89,15 +99,42 @@ void vm_set_irq(void *context, uint32_t line, bool level)
         log_warn("interrupt line %u: %s", line, err.text);
 }
 
+void vm_send_message(void *context, uint64_t address, uint32_t data)
+{
+    static struct log_gate gate;
+    struct vm *vm = context;
+    struct error err = ERROR_NONE;
+
+    if (vm->irqchip != NULL)
+        irqchip_signal_msi(vm->irqchip, address, data);
+    else if (vm->accel->signal_msi(vm->accel_vm, address, data, &err) < 0 &&
+             log_gate_open(&gate))
+        log_warn("interrupt message to %#lx: %s", (unsigned long)address, err.text);
+}
+
+void vm_replace_timer(void *context, bool replaced)
+{
+    struct vm *vm = context;
+
+    irqchip_replace_timer(vm->irqchip, replaced);
+}
+
 /* ---- life: the loop's thread
  * ----------------------------------------------------------------- */
+
+void vm_make_clock(struct vm *vm)
+{
+    host_clock_init(&vm->host_clock, vm->loop);
+    virtual_clock_init(&vm->virtual_clock);
+    vm->clock =
+        vm->config->deterministic ? &vm->virtual_clock.clock : &vm->host_clock.clock;
+}
 
 int vm_make_interrupts(struct vm *vm, struct error *err)
 {
     const struct irqchip_options options = {
         .cpu_count = vm->vcpu_count,
-        .loop = vm->loop,
-        .monotonic_ns = clock_monotonic_ns,
+        .clock = vm->clock,
     };
 
     if (vm->accel->vcpu_event == NULL)
@@ -105,8 +142,10 @@ int vm_make_interrupts(struct vm *vm, struct error *err)
     vm->machine = (struct accel_machine){
         .context = vm,
         .port = access_port,
+        .port_read_string = read_port_string,
         .mmio = access_mmio,
         .irq_source = irq_source,
+        .clock = vm->config->deterministic ? &vm->virtual_clock : NULL,
         .user_mode = user_mode,
     };
     return irqchip_create(&options, &vm->ports, &vm->mmio, &vm->irqchip, err);

@@ -55,8 +55,13 @@ static void serve_port(struct vcpu *vcpu, const struct vcpu_exit *exit)
     uint8_t *data = exit->port.data;
 
     atomic_fetch_add_explicit(&vcpu->port_exits, 1, memory_order_relaxed);
+    if (!exit->port.write) {
+        bus_read_string(&vcpu->vm->ports, exit->port.port, exit->port.size,
+                        exit->port.count, data);
+        return;
+    }
     for (uint32_t i = 0; i < exit->port.count; i++)
-        vm_serve(&vcpu->vm->ports, exit->port.port, exit->port.size, exit->port.write,
+        vm_serve(&vcpu->vm->ports, exit->port.port, exit->port.size, true,
                  data + (size_t)i * exit->port.size);
 }
 

@@ -52,7 +52,8 @@ int vm_boot_options(const struct vm_config *config, const char *cmdline,
                     struct boot_options *options, struct error *err) MUST_CHECK;
 
 /* Opens the files, plans, makes memory, loads, creates accelerator, devices and vCPUs.
- * Nothing runs yet. `config` is borrowed for the VM's life. `ended` is called once. */
+ * Nothing runs yet. `config` is borrowed for the VM's life. `ended` is called once.
+ * -EADDRNOTAVAIL: a setting wants a port that a device has. */
 int vm_create(const struct vm_config *config, struct loop *loop, struct console *console,
               void (*ended)(void *context), void *context, struct vm **vm,
               struct error *err) MUST_CHECK;
@@ -85,6 +86,8 @@ void vm_console_break(struct vm *vm);
 
 struct vm_counters {
     const char *accel;
+    bool counts_instructions; /* the accelerator does */
+    uint64_t retired_instructions;
     uint64_t port_exits;
     uint64_t mmio_exits;
     uint64_t kicks;

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "accel/accel.h"
+#include "base/virtual_clock.h"
 #include "device/chipset.h"
 #include "device/irqchip.h"
 #include "vm/vm.h"
@@ -55,6 +56,9 @@ struct vm {
     bool has_inputs;
     struct boot_plan *plan;
     struct memory *memory;
+    struct host_clock host_clock;
+    struct virtual_clock virtual_clock;
+    struct machine_clock *clock; /* one of the two: the devices' time */
     const struct accel_ops *accel;
     struct bus ports;
     struct bus mmio;
@@ -71,6 +75,7 @@ struct vm {
     struct event *loss_event;
     int loss_fd; /* eventfd, written in signal context */
     uint64_t resets;
+    uint64_t retired_before;   /* instructions of earlier processors */
     struct accel_vm *accel_vm; /* replaced by a reset, while no vCPU runs */
 
     /* Any thread. */
@@ -90,12 +95,16 @@ struct vm {
 int vm_make_processors(struct vm *vm, struct error *err) MUST_CHECK;
 void vm_drop_processors(struct vm *vm);
 
-/* machine.c: what the processors find around them. vm_set_irq on any thread. */
+/* machine.c: the time, and what the processors find around them. vm_set_irq
+ * and vm_send_message on any thread. */
+void vm_make_clock(struct vm *vm); /* before all else that runs */
 int vm_make_interrupts(struct vm *vm, struct error *err) MUST_CHECK; /* before them */
 void vm_connect_interrupts(struct vm *vm);                           /* when they exist */
 void vm_disconnect_interrupts(struct vm *vm);
 void vm_reset_interrupts(struct vm *vm);
 void vm_set_irq(void *vm, uint32_t line, bool level);
+void vm_replace_timer(void *vm, bool replaced); /* only with husk's own controllers */
+void vm_send_message(void *vm, uint64_t address, uint32_t data);
 
 /* vcpu.c: threads and orders. All on the loop's thread but vm_ask. */
 int vm_start_threads(struct vm *vm, struct error *err) MUST_CHECK;

@@ -25,6 +25,9 @@ struct irq_source {
      * answered. */
     bool (*read)(void *context, uint64_t gpa, unsigned size, uint64_t *value);
     bool (*write)(void *context, uint64_t gpa, unsigned size, uint64_t value);
+    /* Sends an interrupt as the low half of the command register (ICR) would; delivery
+     * and vector count. True if an APIC with this id has taken it. */
+    bool (*send)(void *context, uint32_t apic_id, uint32_t command);
     /* Task priority, bits 7..4 of TPR, as CR8 has it. */
     uint8_t (*get_priority)(void *context);
     void (*set_priority)(void *context, uint8_t priority);

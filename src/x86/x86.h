@@ -94,6 +94,8 @@ enum x86_segment_register {
 #define X86_CR4_OSXSAVE UINT64_C(0x40000)
 #define X86_CR4_SMEP UINT64_C(0x100000)
 #define X86_CR4_SMAP UINT64_C(0x200000)
+#define X86_CR4_PKE UINT64_C(0x400000)
+#define X86_CR4_PKS UINT64_C(0x1000000)
 
 /* EFER (SDM 2.2.1; AMD APM vol. 2, 3.1.7). */
 #define X86_EFER_SCE UINT64_C(0x1)
@@ -138,6 +140,7 @@ enum x86_vector {
 #define X86_PF_USER 0x4u
 #define X86_PF_RESERVED 0x8u
 #define X86_PF_FETCH 0x10u
+#define X86_PF_KEY 0x20u
 
 /* Page-table entry bits (SDM 4.5). */
 #define X86_PTE_PRESENT UINT64_C(0x1)

@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "base/virtual_clock.h"
 #include "device/chipset.h"
 #include "x86/layout.h"
 
@@ -28,14 +29,17 @@ enum step_kind {
     STEP_BREAK,
     STEP_POWER_BUTTON,
     STEP_RESET,
+    STEP_TIME,
     STEP_KINDS,
 };
 
 struct machine {
+    struct virtual_clock clock;
     struct bus ports;
     struct bus mmio;
     struct chipset *chipset;
     bool levels[LAYOUT_IOAPIC_PINS];
+    bool timer_is_replaced;
 };
 
 /* Lines are told only when they change. */
@@ -45,6 +49,15 @@ static void note_irq(void *context, uint32_t line, bool level)
 
     CHECK(line < LAYOUT_IOAPIC_PINS && machine->levels[line] != level);
     machine->levels[line] = level;
+}
+
+/* So are those who are replaced; the line is free when it goes to and fro. */
+static void note_replacement(void *context, bool replaced)
+{
+    struct machine *machine = context;
+
+    CHECK(machine->timer_is_replaced != replaced && !machine->levels[LAYOUT_IRQ_TIMER]);
+    machine->timer_is_replaced = replaced;
 }
 
 /* No lock is held here: calling back must not deadlock. */
@@ -91,6 +104,7 @@ static void reset(struct machine *machine)
     chipset_reset(machine->chipset);
     for (size_t line = 0; line < LAYOUT_IOAPIC_PINS; line++)
         CHECK(!machine->levels[line]);
+    CHECK(!machine->timer_is_replaced);
     CHECK(bus_read(&machine->ports, LINE_STATUS, 1) == TRANSMITTER_EMPTY);
 }
 
@@ -102,7 +116,9 @@ static void do_step(struct machine *machine, const uint8_t *step)
     const struct bus *bus = is_mmio ? &machine->mmio : &machine->ports;
     uint64_t start = bus->ranges[step[2] % bus->count].start;
     uint64_t address = start - 1 + (is_mmio ? load_le16(step + 3) : step[3] % 16U);
-    uint64_t value = load_le32(step + 4);
+    /* A byte of the MMIO offset is in the value, too: let it not be its lowest. */
+    uint32_t word = load_le32(step + 4);
+    uint64_t value = is_mmio ? word >> 8 | word << 24 : word;
 
     switch (kind) {
     case STEP_PORT_READ:
@@ -125,6 +141,9 @@ static void do_step(struct machine *machine, const uint8_t *step)
     case STEP_RESET:
         reset(machine);
         break;
+    case STEP_TIME:
+        virtual_clock_advance(&machine->clock, machine->clock.now_ns + value);
+        break;
     case STEP_KINDS:
         break;
     }
@@ -134,12 +153,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct machine machine = {.chipset = NULL};
     struct chipset_options options = {
+        .clock = &machine.clock.clock,
         .memory_bytes = 64 * MIB,
+        .firmware = size / 2 % 2 == 0,
         .serial = size % 2 == 0,
         .console = {.write = take_bytes, .context = &machine},
         .debug_console = {.write = take_bytes, .context = &machine},
         .debug_exit_port = 0x501,
+        .hpet = size / 4 % 2 == 0,
         .set_irq = note_irq,
+        .replace_timer = note_replacement,
         .irq_context = &machine,
         .requests = {.request = take_request,
                      .debug_exit = take_debug_exit,
@@ -147,6 +170,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     };
     struct error err = ERROR_NONE;
 
+    virtual_clock_init(&machine.clock);
     bus_init(&machine.ports, "port");
     bus_init(&machine.mmio, "MMIO");
     CHECK(chipset_create(&options, &machine.ports, &machine.mmio, &machine.chipset,

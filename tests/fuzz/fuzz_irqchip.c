@@ -8,10 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <event2/event.h>
-
 #include "base/bytes.h"
 #include "base/check.h"
+#include "base/virtual_clock.h"
 #include "device/irqchip.h"
 #include "x86/layout.h"
 
@@ -38,18 +37,11 @@ enum step_kind {
 };
 
 struct machine {
-    struct loop *loop;
+    struct virtual_clock clock;
     struct bus ports;
     struct bus mmio;
     struct irqchip *irqchip;
 };
-
-static uint64_t now_ns;
-
-static uint64_t clock_ns(void)
-{
-    return now_ns;
-}
 
 static void take_event(void *context, uint32_t cpu_index, enum irq_event event,
                        uint8_t vector)
@@ -62,9 +54,10 @@ static void take_event(void *context, uint32_t cpu_index, enum irq_event event,
 /* A counter of one tick a nanosecond. */
 static uint64_t ns_until_tsc(void *context, uint32_t cpu_index, uint64_t tsc)
 {
-    (void)context;
+    const struct machine *machine = context;
+
     CHECK(cpu_index < CPUS);
-    return tsc <= now_ns ? 0 : tsc - now_ns;
+    return tsc - min_u64(tsc, machine->clock.now_ns);
 }
 
 static void connect_processors(struct machine *machine)
@@ -122,9 +115,7 @@ static void set_priority(const struct irq_source *source, uint8_t priority)
 
 static void pass_time(struct machine *machine, uint64_t ns)
 {
-    now_ns += ns;
-    /* The real time is far behind every deadline, so all alarms go off. */
-    CHECK(event_base_loop(loop_event_base(machine->loop), EVLOOP_NONBLOCK) >= 0);
+    virtual_clock_advance(&machine->clock, machine->clock.now_ns + ns);
 }
 
 static void reset(struct machine *machine)
@@ -185,20 +176,17 @@ static void do_step(struct machine *machine, const uint8_t *step)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct machine machine = {.irqchip = NULL};
-    struct irqchip_options options = {.cpu_count = CPUS, .monotonic_ns = clock_ns};
+    struct irqchip_options options = {.cpu_count = CPUS, .clock = &machine.clock.clock};
     struct error err = ERROR_NONE;
 
-    now_ns = 1;
+    virtual_clock_init(&machine.clock);
     bus_init(&machine.ports, "port");
     bus_init(&machine.mmio, "MMIO");
-    CHECK(loop_create(&machine.loop, &err) == 0);
-    options.loop = machine.loop;
     CHECK(irqchip_create(&options, &machine.ports, &machine.mmio, &machine.irqchip,
                          &err) == 0);
     connect_processors(&machine);
     for (; size >= STEP_BYTES; data += STEP_BYTES, size -= STEP_BYTES)
         do_step(&machine, data);
     irqchip_destroy(machine.irqchip);
-    loop_destroy(machine.loop);
     return 0;
 }

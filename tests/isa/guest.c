@@ -261,9 +261,17 @@ static bool is_exit(const uint64_t *exits, uint64_t rip)
     return false;
 }
 
+/* Single instructions take the handlers that know nothing of the segments, so that those
+ * are compared, too. */
+static uint32_t block_mode(const struct soft_cpu *cpu, enum guest_mode mode)
+{
+    return mode == GUEST_SINGLE ? (cpu->mode & ~(uint32_t)MODE_FLAT) | MODE_SINGLE
+                                : cpu->mode;
+}
+
 /* What soft_cpu_run does, but that it stops at exits and faults. */
 static enum state_end run_blocks(struct soft_cpu *cpu, const uint64_t *exits,
-                                 uint32_t mode_bits)
+                                 enum guest_mode mode)
 {
     volatile unsigned blocks = 0;
 
@@ -275,7 +283,7 @@ static enum state_end run_blocks(struct soft_cpu *cpu, const uint64_t *exits,
         if (blocks++ == BLOCK_COUNT_LIMIT)
             return END_ENDLESS;
         cpu->budget = 1;
-        block = block_find(cpu, cpu->mode | mode_bits);
+        block = block_find(cpu, block_mode(cpu, mode));
         block->uops[0].run(cpu, block->uops);
     }
     return END_EXIT;
@@ -289,7 +297,7 @@ void guest_run(struct guest *guest, const struct isa_state *in, const uint64_t *
     if (in->code32 != guest->code32)
         set_processor(guest, in->code32);
     load(cpu, in);
-    out->end = run_blocks(cpu, exits, mode == GUEST_SINGLE ? MODE_SINGLE : 0);
+    out->end = run_blocks(cpu, exits, mode);
     save(cpu, out);
     if (out->end != END_FAULT)
         return;

@@ -16,6 +16,7 @@ static const char machine[] = "shows the machine, which is another";
 static const char model[] = "not on every host this is meant for";
 static const char segments[] = "depends on descriptor tables";
 
+static const char keys[] = "is about what the test itself may access";
 static const char by_itself[] = "is delivered at once, not by the run loop";
 
 static const struct skip skips[] = {
@@ -34,6 +35,7 @@ static const struct skip skips[] = {
 
     {"iret*", segments},   {"lss", segments},     {"lfs", segments},
     {"lgs", segments},     {"monitor*", model},   {"mwait*", model},
+    {"rdpkru", keys},      {"wrpkru", keys},
 };
 
 static bool matches(const char *pattern, const char *mnemonic)

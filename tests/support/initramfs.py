@@ -14,7 +14,7 @@ def entry(number, name, mode, data=b""):
     return head + b"\0" * (-len(head) % 4) + data + b"\0" * (-len(data) % 4)
 
 
-def make(path, init, files=()):
+def make(path, init, files=(), busybox=BUSYBOX):
     """busybox with all its commands in /bin, `init` (a shell script) as /init, and (name, bytes)
     programs."""
     script = f"""#!/bin/busybox sh
@@ -27,7 +27,7 @@ mount -t devtmpfs dev /dev
 poweroff -f
 """
     members = [("bin", stat.S_IFDIR | 0o755, b""),
-               ("bin/busybox", stat.S_IFREG | 0o755, BUSYBOX.read_bytes()),
+               ("bin/busybox", stat.S_IFREG | 0o755, busybox.read_bytes()),
                ("init", stat.S_IFREG | 0o755, script.encode())]
     members += [(name, stat.S_IFREG | 0o755, data) for name, data in files]
     archive = b"".join(entry(number, *member) for number, member in enumerate(members, 1))

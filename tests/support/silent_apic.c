@@ -42,6 +42,14 @@ static bool write_register(void *context, uint64_t gpa, unsigned size, uint64_t 
     return false;
 }
 
+static bool send_command(void *context, uint32_t apic_id, uint32_t command)
+{
+    (void)context;
+    (void)apic_id;
+    (void)command;
+    return false;
+}
+
 static uint8_t get_priority(void *context)
 {
     (void)context;
@@ -63,6 +71,7 @@ struct irq_source silent_apic(void *context)
         .write_msr = write_msr,
         .read = read_register,
         .write = write_register,
+        .send = send_command,
         .get_priority = get_priority,
         .set_priority = set_priority,
     };

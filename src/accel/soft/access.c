@@ -32,6 +32,19 @@ static struct piece find_piece(struct soft_cpu *cpu, const struct uop *uop,
     return piece;
 }
 
+/* In a deterministic VM the time of an access to a device, and when its effects are seen,
+ * must not depend on the block around it. */
+static void keep_device_time(struct soft_cpu *cpu, const struct uop *uop,
+                             const struct span *span)
+{
+    if (cpu->clock == NULL || (span->pieces[0].host != NULL &&
+                               (span->count == 1 || span->pieces[1].host != NULL)))
+        return;
+    if (uop != NULL && !cpu->single)
+        soft_run_alone(cpu, uop);
+    soft_clock_device(cpu, uop);
+}
+
 /* `size` is at most a page. Outside 64-bit code linear addresses wrap at 4 GiB. */
 static struct span find_span(struct soft_cpu *cpu, const struct uop *uop, uint64_t linear,
                              unsigned size, enum soft_access access, enum tlb_kind kind)
@@ -47,6 +60,7 @@ static struct span find_span(struct soft_cpu *cpu, const struct uop *uop, uint64
         span.pieces[1] = find_piece(cpu, uop, second, size - first, access, kind);
         span.count = 2;
     }
+    keep_device_time(cpu, uop, &span);
     debug_note_access(cpu, linear, size, access == ACCESS_WRITE);
     return span;
 }

@@ -131,6 +131,10 @@ void soft_tlb_flush_page(struct soft_cpu *cpu, uint64_t linear);
 void soft_tlb_flush_non_global(struct soft_cpu *cpu);
 void soft_tlb_flush_all(struct soft_cpu *cpu);
 
+/* What the protection keys of user pages (PKRU), or of the others (PKRS), allow from now
+ * on. */
+void soft_set_key_rights(struct soft_cpu *cpu, bool user, uint32_t rights);
+
 /* A page has got its first code block: no vCPU may write to it the fast way any more. */
 void soft_tlb_protect_code(struct soft_cpu *cpu, uint64_t gpa);
 

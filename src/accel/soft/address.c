@@ -2,7 +2,7 @@
 /* Address uops and segment checks; see address_private.h. */
 #include "accel/soft/address_private.h"
 
-#include "accel/soft/cpu_private.h"
+#include "accel/soft/access_private.h"
 
 /* ---- segments
  * ------------------------------------------------------------------------------- */
@@ -32,6 +32,12 @@ static bool segment_allows(const struct x86_segment *segment, uint64_t offset,
     return offset > segment->limit && last <= (segment->db ? UINT32_MAX : UINT16_MAX);
 }
 
+/* Where an access of `size` bytes may start at most in a flat segment: none wraps. */
+static uint64_t last_offset(unsigned size)
+{
+    return UINT32_MAX - size + UINT64_C(1);
+}
+
 uint64_t address_linear(struct soft_cpu *cpu, const struct uop *uop, unsigned segment,
                         uint64_t offset, unsigned size, bool write)
 {
@@ -39,10 +45,33 @@ uint64_t address_linear(struct soft_cpu *cpu, const struct uop *uop, unsigned se
 
     if ((cpu->mode & MODE_CODE64) != 0)
         return offset + (segment >= X86_FS ? in->base : 0);
+    if (mode_is_flat(cpu->mode, segment) && offset <= last_offset(size))
+        return offset;
     /* Real and virtual-8086 mode segments have the right types in their hidden parts. */
     if (!segment_allows(in, offset, size, write))
         raise_segment(cpu, uop, segment);
     return (uint32_t)(in->base + offset);
+}
+
+uint64_t address_room(const struct soft_cpu *cpu, const struct uop *uop, unsigned segment,
+                      uint64_t offset, bool write, uint64_t *linear)
+{
+    const struct x86_segment *in = &cpu->segments[segment];
+    bool code64 = (cpu->mode & MODE_CODE64) != 0;
+    bool expands_down = (in->type & 0xc) == 4;
+    uint64_t room;
+
+    *linear = offset + (code64 && segment < X86_FS ? 0 : in->base);
+    if (!code64)
+        *linear = (uint32_t)*linear;
+    room = X86_PAGE_BYTES - *linear % X86_PAGE_BYTES;
+    if (uop->address_size == 2)
+        room = min_u64(room, UINT64_C(0x10000) - offset);
+    if (code64)
+        return room;
+    if (expands_down || !segment_allows(in, offset, 1, write))
+        return 0;
+    return min_u64(room, in->limit - offset + 1);
 }
 
 /* ---- handlers
@@ -93,6 +122,19 @@ static void address_legacy(struct soft_cpu *cpu, const struct uop *uop)
     NEXT(cpu, uop);
 }
 
+/* MODE_FLAT and 32-bit addressing: `immediate` is the last offset that is allowed. */
+static void address_flat(struct soft_cpu *cpu, const struct uop *uop)
+{
+    uint64_t offset = (uint32_t)soft_address(cpu, uop);
+
+    if (!LIKELY(offset <= uop->immediate)) {
+        address_legacy(cpu, uop);
+        return;
+    }
+    SET_ADDRESS(cpu, offset);
+    NEXT(cpu, uop);
+}
+
 /* ---- choice
  * -----------------------------------------------------------------------------------------
  */
@@ -104,14 +146,24 @@ static bool is_constant(const struct instruction *instruction)
             instruction->displacement != (int32_t)instruction->displacement);
 }
 
+bool address_is_flat(const struct instruction *instruction)
+{
+    return mode_is_flat(instruction->mode, instruction->segment) &&
+           instruction->address_size == 4;
+}
+
 soft_handler *address_select(const struct instruction *instruction)
 {
     bool code64 = (instruction->mode & MODE_CODE64) != 0;
     bool only_offset = (instruction->form->attributes & FORM_OFFSET_ONLY) != 0;
     bool based = instruction->segment >= X86_FS && !only_offset;
 
+    if (!code64 && only_offset)
+        return address_offset;
+    if (!code64 && !address_is_flat(instruction))
+        return address_legacy;
     if (!code64)
-        return only_offset ? address_offset : address_legacy;
+        return (instruction->form->attributes & FORM_FLAT) != 0 ? NULL : address_flat;
     if (is_constant(instruction) && instruction->address_size == 8)
         return based ? address_constant_segment : address_constant;
     if (based)
@@ -125,6 +177,8 @@ void address_fill(struct uop *uop, const struct instruction *instruction)
 
     if (code64 && is_constant(instruction) && instruction->address_size == 8)
         uop->immediate = (uint64_t)instruction->displacement;
+    if (address_is_flat(instruction))
+        uop->immediate = last_offset(instruction->memory_size);
     uop->size = instruction->memory_size;
     uop->extra = form_writes_memory(instruction->form);
 }

@@ -7,8 +7,12 @@
 #include "accel/soft/instruction_private.h"
 
 /* The address uop's handler for an instruction with a memory operand, or NULL: none is
- * needed (64-bit code, 64-bit addressing, flat segment). */
+ * needed (64-bit code, 64-bit addressing, flat segment; 32-bit code and FORM_FLAT). */
 soft_handler *address_select(const struct instruction *instruction);
+
+/* 32-bit addressing in a flat segment (MODE_FLAT): the linear address is the sum, cut to
+ * 32 bits, and allowed unless the operand reaches beyond 4 GiB, which crosses pages. */
+bool address_is_flat(const struct instruction *instruction);
 
 /* Sets what that handler needs beyond what every uop has. */
 void address_fill(struct uop *uop, const struct instruction *instruction);
@@ -19,5 +23,10 @@ void address_fill(struct uop *uop, const struct instruction *instruction);
  * raises at the access). */
 uint64_t address_linear(struct soft_cpu *cpu, const struct uop *uop, unsigned segment,
                         uint64_t offset, unsigned size, bool write);
+
+/* How many bytes from `offset` on address_linear would allow, whose addresses follow each
+ * other up to the end of the page that *linear is in; or fewer, down to 0: ask it. */
+uint64_t address_room(const struct soft_cpu *cpu, const struct uop *uop, unsigned segment,
+                      uint64_t offset, bool write, uint64_t *linear);
 
 #endif

@@ -61,8 +61,9 @@ static enum decode_result decode_across(struct draft *draft,
     memcpy(bytes, draft->page_bytes + draft->used, first);
     next = soft_vm_page(cpu->vm, next_gpa);
     if (next == NULL)
-        return DECODE_UNDEFINED;
-    memcpy(bytes + first, next + next_gpa % X86_PAGE_BYTES, INSTRUCTION_LIMIT);
+        memset(bytes + first, 0xff, INSTRUCTION_LIMIT); /* as outside RAM is read */
+    else
+        memcpy(bytes + first, next + next_gpa % X86_PAGE_BYTES, INSTRUCTION_LIMIT);
     draft->next_gpa = next_gpa;
     return soft_decode(bytes, first + INSTRUCTION_LIMIT, draft_rip(draft), draft->mode,
                        instruction);

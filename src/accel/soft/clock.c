@@ -4,6 +4,12 @@
  * KVM's paravirtual clock tells guests its frequency, so that they calibrate nothing.
  *
  * Guests see one time on all vCPUs: all count from the same start.
+ *
+ * A deterministic VM has another time: a virtual clock, which each retired instruction
+ * lets pass by 1 ns, and the time-stamp counter counts the same. What a guest sees then
+ * depends on its instructions alone, wherever blocks begin and end: deadlines are met to
+ * the instruction (run.c runs up to them one by one), and whoever reads the clock has it
+ * set to the instruction in progress before.
  */
 #include <cpuid.h>
 #include <stdatomic.h>
@@ -13,6 +19,8 @@
 #include "accel/soft/soft_private.h"
 
 #define NANOSECONDS UINT64_C(1000000000)
+
+#define MSR_TSC_DEADLINE 0x6e0 /* of the local APIC */
 
 /* ---- frequency
  * ---------------------------------------------------------------------------------- */
@@ -120,6 +128,76 @@ struct clock_scale clock_scale_of(uint64_t ticks_per_second)
     return scale;
 }
 
+/* ---- time of instructions
+ * ----------------------------------------------------------------------- */
+
+/* 1 tick a nanosecond. */
+#define VIRTUAL_KHZ 1000000u
+
+void soft_clock_start(struct soft_cpu *cpu)
+{
+    cpu->clock = cpu->vm->machine->clock;
+    if (cpu->clock != NULL) /* after a reset, time has gone on */
+        cpu->clock_ahead_ns = cpu->clock->now_ns;
+}
+
+void soft_clock_advance(struct soft_cpu *cpu)
+{
+    if (cpu->clock != NULL)
+        virtual_clock_advance(cpu->clock, cpu->clock_ahead_ns + cpu->retired);
+}
+
+uint64_t soft_clock_left(const struct soft_cpu *cpu)
+{
+    uint64_t now_ns = cpu->clock_ahead_ns + cpu->retired;
+    uint64_t deadline_ns;
+
+    if (cpu->clock == NULL)
+        return UINT64_MAX;
+    deadline_ns = virtual_clock_deadline_ns(cpu->clock);
+    return deadline_ns - min_u64(deadline_ns, now_ns);
+}
+
+bool soft_clock_skip(struct soft_cpu *cpu)
+{
+    if (cpu->clock == NULL || virtual_clock_deadline_ns(cpu->clock) == MACHINE_TIMER_OFF)
+        return false;
+    cpu->clock_ahead_ns += soft_clock_left(cpu);
+    return true;
+}
+
+/* SplitMix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators"),
+ * from 0. */
+uint64_t soft_clock_random(struct soft_cpu *cpu)
+{
+    uint64_t value = cpu->random += UINT64_C(0x9e3779b97f4a7c15);
+
+    value = (value ^ value >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    value = (value ^ value >> 27) * UINT64_C(0x94d049bb133111eb);
+    return value ^ value >> 31;
+}
+
+uint32_t clock_guest_khz(const struct soft_cpu *cpu)
+{
+    return cpu->clock != NULL ? VIRTUAL_KHZ : clock_tsc_khz();
+}
+
+/* What the time-stamp counter follows. */
+static uint64_t ticks_now(const struct soft_cpu *cpu)
+{
+    return cpu->clock != NULL ? cpu->clock->now_ns : __builtin_ia32_rdtsc();
+}
+
+static struct timespec time_of_day(const struct soft_cpu *cpu)
+{
+    struct timespec now;
+
+    if (cpu->clock != NULL)
+        return machine_clock_time_of_day(&cpu->clock->clock);
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return now;
+}
+
 /* ---- the guest's counter
  * ------------------------------------------------------------------------ */
 
@@ -130,19 +208,19 @@ void clock_start(struct soft_cpu *cpu)
     if (!atomic_flag_test_and_set(&first_taken))
         first_reading = read_both();
     cpu->msrs->tsc_start =
-        first != NULL && first != cpu ? first->msrs->tsc_start : __builtin_ia32_rdtsc();
+        first != NULL && first != cpu ? first->msrs->tsc_start : ticks_now(cpu);
 }
 
-static uint64_t guest_tsc(const struct soft_cpu *cpu, uint64_t host_tsc)
+static uint64_t guest_tsc(const struct soft_cpu *cpu, uint64_t ticks)
 {
-    return host_tsc - cpu->msrs->tsc_start + cpu->msrs->tsc_adjust;
+    return ticks - cpu->msrs->tsc_start + cpu->msrs->tsc_adjust;
 }
 
 /* Any thread. */
 uint64_t soft_tsc(const struct soft_cpu *cpu)
 {
     struct soft_msrs *msrs = cpu->msrs;
-    uint64_t tsc = guest_tsc(cpu, __builtin_ia32_rdtsc());
+    uint64_t tsc = guest_tsc(cpu, ticks_now(cpu));
     uint64_t last = atomic_load_explicit(&msrs->tsc_last, memory_order_relaxed);
 
     if (tsc < last)
@@ -154,12 +232,23 @@ uint64_t soft_tsc(const struct soft_cpu *cpu)
 uint64_t soft_ns_until_tsc(const struct soft_cpu *cpu, uint64_t tsc)
 {
     uint64_t now = soft_tsc(cpu);
+    uint32_t khz = clock_guest_khz(cpu);
     unsigned __int128 missing_ns;
 
     if (now >= tsc)
         return 0;
-    missing_ns = ((unsigned __int128)(tsc - now) * 1000000) / clock_tsc_khz() + 1;
+    missing_ns = ((unsigned __int128)(tsc - now) * 1000000 + khz - 1) / khz;
     return missing_ns > UINT64_MAX ? UINT64_MAX : (uint64_t)missing_ns;
+}
+
+/* SDM 10.5.4.1: the APIC timer waits for a value of the counter, not for a time. */
+static void rearm_deadline(const struct soft_cpu *cpu)
+{
+    uint64_t deadline = 0;
+
+    if (cpu->irq->read_msr(cpu->irq->context, MSR_TSC_DEADLINE, &deadline) &&
+        deadline != 0)
+        (void)cpu->irq->write_msr(cpu->irq->context, MSR_TSC_DEADLINE, deadline);
 }
 
 /* SDM 17.17.3: both registers move together. */
@@ -167,11 +256,12 @@ void clock_write_adjust(struct soft_cpu *cpu, uint64_t value)
 {
     cpu->msrs->tsc_adjust = value;
     cpu->msrs->tsc_last = 0;
+    rearm_deadline(cpu);
 }
 
 void clock_write_tsc(struct soft_cpu *cpu, uint64_t value)
 {
-    uint64_t now = guest_tsc(cpu, __builtin_ia32_rdtsc());
+    uint64_t now = guest_tsc(cpu, ticks_now(cpu));
 
     clock_write_adjust(cpu, cpu->msrs->tsc_adjust + value - now);
 }
@@ -215,7 +305,7 @@ static void write_guest(struct soft_cpu *cpu, uint64_t gpa, const void *from, si
  * nanosecond, and the page never has to be written again. */
 void clock_write_system_time(struct soft_cpu *cpu, uint64_t value)
 {
-    struct clock_scale scale = clock_scale_of((uint64_t)clock_tsc_khz() * 1000);
+    struct clock_scale scale = clock_scale_of((uint64_t)clock_guest_khz(cpu) * 1000);
     struct system_time time = {
         .version = 2,
         .tsc = guest_tsc(cpu, cpu->msrs->tsc_start),
@@ -232,10 +322,12 @@ void clock_write_system_time(struct soft_cpu *cpu, uint64_t value)
 /* What the time of day was when the system time was 0. */
 void clock_write_wall_clock(struct soft_cpu *cpu, uint64_t value)
 {
-    uint64_t ticks = __builtin_ia32_rdtsc() - cpu->msrs->tsc_start;
+    uint64_t ticks = ticks_now(cpu) - cpu->msrs->tsc_start;
     uint64_t running_ns =
-        (uint64_t)((unsigned __int128)ticks * 1000000 / clock_tsc_khz());
-    uint64_t start_ns = clock_ns(CLOCK_REALTIME) - running_ns;
+        (uint64_t)((unsigned __int128)ticks * 1000000 / clock_guest_khz(cpu));
+    struct timespec now = time_of_day(cpu);
+    uint64_t start_ns =
+        (uint64_t)now.tv_sec * NANOSECONDS + (uint64_t)now.tv_nsec - running_ns;
     struct wall_clock wall = {
         .version = 2,
         .seconds = (uint32_t)(start_ns / NANOSECONDS),

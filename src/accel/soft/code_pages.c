@@ -8,6 +8,7 @@
 #include "accel/soft/access_private.h"
 #include "accel/soft/blocks_private.h"
 #include "accel/soft/soft_private.h"
+#include "base/bytes.h"
 #include "base/check.h"
 
 int code_pages_init(struct code_pages *pages, uint64_t memory_limit, struct error *err)
@@ -31,21 +32,26 @@ void code_pages_finish(struct code_pages *pages)
     CHECK(pthread_mutex_destroy(&pages->lock) == 0);
 }
 
-static void announce(struct soft_cpu *cpu, uint64_t gpa, uint32_t size)
+/* To all vCPUs but `author`, which is NULL for a device. */
+static void announce(struct soft_vm *vm, const struct soft_cpu *author, uint64_t gpa,
+                     uint32_t size)
 {
-    struct soft_vm *vm = cpu->vm;
     struct code_pages *pages = &vm->code_pages;
 
-    if (vm->cpu_count == 1)
-        return;
     CHECK(pthread_mutex_lock(&pages->lock) == 0);
     pages->events[pages->announced % CODE_LOG_ENTRIES] =
         (struct code_event){.gpa = gpa, .size = size};
     pages->announced++;
     CHECK(pthread_mutex_unlock(&pages->lock) == 0);
     for (uint32_t i = 0; i < vm->cpu_count; i++)
-        if (i != cpu->index && vm->cpus[i] != NULL)
+        if (vm->cpus[i] != NULL && vm->cpus[i] != author)
             soft_cpu_attend(vm->cpus[i], ATTENTION_CODE);
+}
+
+static void announce_to_others(struct soft_cpu *cpu, uint64_t gpa, uint32_t size)
+{
+    if (cpu->vm->cpu_count > 1)
+        announce(cpu->vm, cpu, gpa, size);
 }
 
 void code_pages_add(struct soft_cpu *cpu, uint64_t gpa)
@@ -55,7 +61,7 @@ void code_pages_add(struct soft_cpu *cpu, uint64_t gpa)
     CHECK(gpa >> 12 < pages->page_count);
     (void)atomic_fetch_add(&pages->counts[gpa >> 12], 1);
     soft_tlb_protect_code(cpu, gpa);
-    announce(cpu, gpa, 0);
+    announce_to_others(cpu, gpa, 0);
 }
 
 void code_pages_remove(struct soft_cpu *cpu, uint64_t gpa)
@@ -66,7 +72,21 @@ void code_pages_remove(struct soft_cpu *cpu, uint64_t gpa)
 void code_pages_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size)
 {
     block_cache_written(cpu, gpa, size);
-    announce(cpu, gpa, size);
+    announce_to_others(cpu, gpa, size);
+}
+
+void code_pages_written_by_device(struct soft_vm *vm, uint64_t gpa, uint64_t size_bytes)
+{
+    const uint64_t end = gpa + size_bytes;
+
+    while (gpa < end) {
+        uint64_t piece_end =
+            min_u64(align_down(gpa, X86_PAGE_BYTES) + X86_PAGE_BYTES, end);
+
+        if (code_pages_has(&vm->code_pages, gpa))
+            announce(vm, NULL, gpa, (uint32_t)(piece_end - gpa));
+        gpa = piece_end;
+    }
 }
 
 /* Takes the next announcement this vCPU has not seen. False: none. *lost: too many were

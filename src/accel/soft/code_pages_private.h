@@ -7,7 +7,7 @@
  * which announces it here. The writer's own blocks go at once; other vCPUs do what is
  * announced when they next look around, which is at the end of their block at the latest.
  * Code that one processor changes for another has to serialise before it runs anyway
- * (SDM 8.1.3).
+ * (SDM 8.1.3). What a device writes is announced to all vCPUs.
  */
 #ifndef HUSK_SOFT_CODE_PAGES_PRIVATE_H
 #define HUSK_SOFT_CODE_PAGES_PRIVATE_H
@@ -21,6 +21,7 @@
 #include "base/error.h"
 
 struct soft_cpu;
+struct soft_vm;
 
 /* Announcements that a vCPU may be behind before it forgets all its blocks instead. */
 #define CODE_LOG_ENTRIES 256
@@ -53,6 +54,9 @@ void code_pages_remove(struct soft_cpu *cpu, uint64_t gpa);
 
 /* [gpa, gpa + size) inside one page was written by this vCPU. */
 void code_pages_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size);
+
+/* The same for RAM that a device has written, across pages. Any thread. */
+void code_pages_written_by_device(struct soft_vm *vm, uint64_t gpa, uint64_t size_bytes);
 
 /* Does what the others have announced since the last time. Only from the run loop. */
 void code_pages_catch_up(struct soft_cpu *cpu);

@@ -16,9 +16,11 @@
 #define CR4_KNOWN                                                                        \
     (X86_CR4_TSD | X86_CR4_DE | X86_CR4_PSE | X86_CR4_PAE | X86_CR4_MCE | X86_CR4_PGE |  \
      X86_CR4_PCE | X86_CR4_OSFXSR | X86_CR4_OSXMMEXCPT | X86_CR4_UMIP |                  \
-     X86_CR4_FSGSBASE | X86_CR4_SMEP | X86_CR4_SMAP)
+     X86_CR4_FSGSBASE | X86_CR4_PCIDE | X86_CR4_SMEP | X86_CR4_SMAP | X86_CR4_PKE |      \
+     X86_CR4_PKS)
 #define CR4_TRANSLATION                                                                  \
-    (X86_CR4_PSE | X86_CR4_PAE | X86_CR4_PGE | X86_CR4_SMEP | X86_CR4_SMAP)
+    (X86_CR4_PSE | X86_CR4_PAE | X86_CR4_PGE | X86_CR4_PCIDE | X86_CR4_SMEP |            \
+     X86_CR4_SMAP | X86_CR4_PKE | X86_CR4_PKS)
 
 /* AMD APM vol. 2, 3.1.7: automatic IBRS; nothing is speculated here. */
 #define EFER_AUTOMATIC_IBRS UINT64_C(0x200000)
@@ -29,6 +31,8 @@
 #define PDPTE_RESERVED UINT64_C(0x1e6)
 #define PDPTE_COUNT 4
 
+#define CR3_KEEP (UINT64_C(1) << 63)
+#define CR3_CONTEXT UINT64_C(0xfff)
 #define PHYSICAL_LIMIT (UINT64_C(1) << SOFT_PHYSICAL_BITS)
 
 static _Noreturn void refuse(struct soft_cpu *cpu, const struct uop *uop)
@@ -83,7 +87,7 @@ void control_write_cr0(struct soft_cpu *cpu, const struct uop *uop, uint64_t val
 
     if (value > UINT32_MAX || (paging && (value & X86_CR0_PE) == 0) ||
         ((value & X86_CR0_NW) != 0 && (value & X86_CR0_CD) == 0) ||
-        (!paging && soft_in_64bit_code(cpu)))
+        (!paging && (soft_in_64bit_code(cpu) || (cpu->cr4 & X86_CR4_PCIDE) != 0)))
         refuse(cpu, uop);
     if (starts_paging && (cpu->efer & X86_EFER_LME) != 0)
         check_long_mode_entry(cpu, uop);
@@ -103,8 +107,13 @@ void control_write_cr0(struct soft_cpu *cpu, const struct uop *uop, uint64_t val
 /* ---- CR3, CR4, EFER
  * ----------------------------------------------------------------------------- */
 
+/* With process-context identifiers bit 63 asks to keep what belongs to the new one (SDM
+ * 4.10.4.1). The TLBs know nothing of them and are emptied all the same, which is always
+ * allowed. */
 void control_write_cr3(struct soft_cpu *cpu, const struct uop *uop, uint64_t value)
 {
+    if ((cpu->cr4 & X86_CR4_PCIDE) != 0)
+        value &= ~CR3_KEEP;
     if (soft_in_long_mode(cpu) && value >= PHYSICAL_LIMIT)
         refuse(cpu, uop);
     if (is_pae(cpu->cr0, cpu->cr4, cpu->efer))
@@ -119,6 +128,9 @@ void control_write_cr4(struct soft_cpu *cpu, const struct uop *uop, uint64_t val
 
     if ((value & ~CR4_KNOWN) != 0 ||
         (soft_in_long_mode(cpu) && (value & X86_CR4_PAE) == 0))
+        refuse(cpu, uop);
+    if ((changed & value & X86_CR4_PCIDE) != 0 &&
+        (!soft_in_long_mode(cpu) || (cpu->cr3 & CR3_CONTEXT) != 0))
         refuse(cpu, uop);
     if ((changed & CR4_TRANSLATION) != 0 && is_pae(cpu->cr0, value, cpu->efer))
         check_directory_pointers(cpu, uop, cpu->cr3);

@@ -6,6 +6,7 @@
 #include "accel/soft/blocks_private.h"
 #include "accel/soft/flags_private.h"
 #include "accel/soft/instruction_private.h"
+#include "accel/soft/segments_private.h"
 #include "accel/soft/soft_private.h"
 
 #define STATUS_BITS (FLAG_CF | FLAG_PF | FLAG_AF | FLAG_ZF | FLAG_SF)
@@ -67,6 +68,8 @@ static uint32_t code_mode(const struct soft_cpu *cpu)
         mode |= MODE_CODE32;
     if (cpu->segments[X86_SS].db)
         mode |= MODE_STACK32;
+    if (segment_all_flat(cpu))
+        mode |= MODE_FLAT;
     return mode;
 }
 
@@ -97,8 +100,8 @@ void soft_cpu_update_mode(struct soft_cpu *cpu)
     if (cpu->cpl == 3 && !cpu->user_seen)
         note_user_mode(cpu);
     cpu->tlb = soft_mmu_tlb(cpu);
-    /* What block_lookup knows is by rip, and outside 64-bit code CS has a base. */
-    if ((mode & MODE_CODE64) == 0)
+    /* What block_lookup knows is by rip, and CS may have a base. */
+    if ((mode & (MODE_CODE64 | MODE_FLAT)) == 0)
         block_cache_forget_addresses(cpu);
 }
 
@@ -146,6 +149,7 @@ void soft_cpu_power_on(struct soft_cpu *cpu)
     cpu->cr0 = X86_CR0_ET | X86_CR0_NW | X86_CR0_CD;
     /* SDM table 9-1: x87 as after RESET, MXCSR with all exceptions masked. */
     memset(&cpu->fx, 0, sizeof(cpu->fx));
+    memset(cpu->key_rights, 0, sizeof(cpu->key_rights));
     cpu->fx.fcw = 0x40;
     cpu->fx.ftw = 0xff;
     cpu->fx.mxcsr = 0x1f80;

@@ -53,17 +53,19 @@ bool vendor_is_amd(void)
      BIT(11) | BIT(12) | BIT(13) | BIT(14) | BIT(15) | BIT(16) | BIT(17) | BIT(19) |     \
      BIT(23) | BIT(24) | BIT(25) | BIT(26))
 
-/* SSE3 PCLMULQDQ SSSE3 CMPXCHG16B SSE4.1 SSE4.2 x2APIC MOVBE POPCNT AES RDRAND; the
+/* SSE3 PCLMULQDQ SSSE3 CMPXCHG16B PCID SSE4.1 SSE4.2 x2APIC MOVBE POPCNT AES RDRAND; the
  * hypervisor and TSC-deadline bits are cpuid_filter's. */
 #define ECX1                                                                             \
-    (BIT(0) | BIT(1) | BIT(9) | BIT(13) | BIT(19) | BIT(20) | BIT(21) | BIT(22) |        \
-     BIT(23) | BIT(25) | BIT(30))
+    (BIT(0) | BIT(1) | BIT(9) | BIT(13) | BIT(17) | BIT(19) | BIT(20) | BIT(21) |        \
+     BIT(22) | BIT(23) | BIT(25) | BIT(30))
 
-/* FSGSBASE TSC_ADJUST SMEP ERMS RDSEED SMAP CLFLUSHOPT CLWB */
-#define EBX7 (BIT(0) | BIT(1) | BIT(7) | BIT(9) | BIT(18) | BIT(20) | BIT(23) | BIT(24))
-#define ECX7 BIT(2)                    /* UMIP */
-#define EDX7 (BIT(4) | BIT(14))        /* FSRM SERIALIZE */
-#define EDX7_INTEL (BIT(26) | BIT(29)) /* IBRS, ARCH_CAPABILITIES */
+/* FSGSBASE TSC_ADJUST SMEP ERMS INVPCID RDSEED SMAP CLFLUSHOPT CLWB */
+#define EBX7                                                                             \
+    (BIT(0) | BIT(1) | BIT(7) | BIT(9) | BIT(10) | BIT(18) | BIT(20) | BIT(23) | BIT(24))
+#define ECX7 (BIT(2) | BIT(3) | BIT(31)) /* UMIP PKU PKS */
+#define ECX7_OSPKE BIT(4)                /* as CR4.PKE is */
+#define EDX7 (BIT(4) | BIT(14))          /* FSRM SERIALIZE */
+#define EDX7_INTEL (BIT(26) | BIT(29))   /* IBRS, ARCH_CAPABILITIES */
 
 /* LAHF PREFETCHW; CMP_LEGACY, which cpuid_filter clears for one vCPU */
 #define ECX80000001 (BIT(0) | BIT(8))
@@ -81,8 +83,9 @@ bool vendor_is_amd(void)
 #define EAX80000021 (BIT(0) | BIT(2) | BIT(6) | BIT(8) | BIT(29))
 #define ECX80000021 (BIT(1) | BIT(2)) /* no transient scheduler attacks */
 
-/* No I/O delays, clock by MSRs 0x4b564d00 and 01, which is stable over vCPUs. */
-#define KVM_FEATURES (BIT(1) | BIT(3) | BIT(24))
+/* No I/O delays, clock by MSRs 0x4b564d00 and 01, which is stable over vCPUs, interrupts
+ * to many by one hypercall. */
+#define KVM_FEATURES (BIT(1) | BIT(3) | BIT(11) | BIT(24))
 #define KVM_TIMING_LEAF 0x40000010
 /* The local APIC's timer counts nanoseconds, as KVM's. */
 #define EDX1_APIC BIT(9)
@@ -279,8 +282,10 @@ struct cpuid_leaf soft_cpuid(const struct soft_cpu *cpu, uint32_t function,
             continue;
         if (function == 1 && !apic_is_on(cpu))
             leaf.edx &= ~EDX1_APIC;
+        if (function == 7 && (cpu->cr4 & X86_CR4_PKE) != 0)
+            leaf.ecx |= ECX7_OSPKE;
         if (function == KVM_TIMING_LEAF)
-            leaf.eax = clock_tsc_khz();
+            leaf.eax = clock_guest_khz(cpu);
         return leaf;
     }
     return (struct cpuid_leaf){.function = function, .index = index};

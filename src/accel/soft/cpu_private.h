@@ -64,8 +64,9 @@ struct tlb_entry {
     uint64_t info; /* mmu.c's own; also pads to 32 bytes, so that an index is a shift */
 };
 #define TLB_ENTRIES 4096
-/* The tag of an empty entry `index`: a page that is never looked up there. */
-#define TLB_NO_TAG(index) ((uint64_t)((index) ^ 1) << 12)
+/* The tag of an empty entry `index`: a page that is never looked up there. It is 0 where
+ * that can be, so that most of a fresh TLB need not be written. */
+#define TLB_NO_TAG(index) ((index) == 0 ? UINT64_C(0x1000) : 0)
 
 /* x87, MMX and SSE state as FXSAVE64 lays it out (SDM vol. 1, table 10-2). */
 struct fx_state {
@@ -118,10 +119,10 @@ struct soft_cpu {
     bool direction;        /* DF */
     uint32_t flags_system; /* TF IF IOPL NT RF VM AC VIF VIP ID, at their RFLAGS places */
     uint32_t mode;         /* enum soft_mode: what blocks are keyed by */
-    uint32_t unused;
+    bool single;           /* the block in progress is one instruction */
     struct tlb_entry *tlb; /* the current one of tlbs */
     uint64_t rip;     /* in the run loop and when a block has ended: next instruction */
-    uint64_t retired; /* instructions, in whole blocks */
+    uint64_t retired; /* instructions, in whole blocks; one with REP is one */
     uint64_t scratch[8]; /* for handlers: operands without a host address of their own */
 
     /* ---- architecture ---- */
@@ -135,11 +136,13 @@ struct soft_cpu {
     uint64_t efer;
     uint64_t dr[8];
     uint64_t xcr0;
+    uint32_t key_rights[2]; /* PKRS, PKRU: two bits a key: no access, no writes */
     struct fx_state fx;
     struct soft_msrs *msrs; /* msr.c */
     enum soft_activity activity;
     bool nmi_blocked;     /* until IRET */
     bool user_seen;       /* has run at CPL 3 */
+    uint32_t pauses;      /* PAUSE instructions */
     bool step_pending;    /* TF was set before the instruction in progress */
     uint8_t watch_hits;   /* data breakpoints met: see WATCH_NOW */
     bool interrupt_waits; /* one came while IF was 0; see soft_cpu_interrupts_enabled */
@@ -149,6 +152,12 @@ struct soft_cpu {
     bool
         delivered_external; /* ... and it is not INT n: error codes on the way have EXT */
     _Atomic bool sleeping;  /* in HLT: whoever sets attention must wake the thread */
+
+    /* ---- time of a deterministic VM: see clock.c ---- */
+    struct virtual_clock *clock; /* NULL: the host's time is used */
+    uint64_t clock_ahead_ns;     /* its time minus `retired` */
+    bool next_alone;             /* the next instruction is to be a block of its own */
+    uint64_t random;             /* the state of RDRAND's generator */
 
     /* ---- out of an instruction ---- */
     jmp_buf unwind;
@@ -163,6 +172,7 @@ struct soft_cpu {
     _Atomic uint32_t startup_vector;
     _Atomic uint32_t nmis_waiting; /* with ATTENTION_NMI: how many have come */
     uint64_t code_events_seen;     /* code_pages.c */
+    _Atomic uint64_t retired_seen; /* `retired`, as of lately, for other threads */
 };
 
 /* ---- leaving an instruction
@@ -171,7 +181,7 @@ struct soft_cpu {
 /* How soft_cpu.unwind is left. */
 enum soft_unwind {
     UNWIND_FAULT = 1, /* `fault` is to be delivered; rip is the instruction's own */
-    UNWIND_DONE = 2,  /* rip and all else are set: look around, then go on */
+    UNWIND_AGAIN = 2, /* the instruction is undone and is to run again */
 };
 
 /* An exception of the instruction `uop` belongs to: rip is its own, nothing has changed.
@@ -185,9 +195,8 @@ _Noreturn void soft_raise_software(struct soft_cpu *cpu, const struct uop *uop,
 _Noreturn void soft_raise_page_fault(struct soft_cpu *cpu, const struct uop *uop,
                                      uint64_t linear, uint32_t error_code);
 
-/* Ends the block behind this instruction, which is complete; cpu->rip is set by the
- * caller. */
-_Noreturn void soft_leave(struct soft_cpu *cpu);
+/* Leaves the instruction undone, to be run again as a block of its own. */
+_Noreturn void soft_run_alone(struct soft_cpu *cpu, const struct uop *uop);
 
 /* Sets attention bits and wakes a halted processor. Any thread. */
 void soft_cpu_attend(struct soft_cpu *cpu, enum soft_attention bits);

@@ -217,6 +217,32 @@ void segment_load(struct soft_cpu *cpu, const struct uop *uop,
         load_data(cpu, uop, which, selector);
 }
 
+/* ---- flat segments
+ * ------------------------------------------------------------------------ */
+
+/* Base 0 and 4 GiB (SDM 3.2.1). */
+static bool covers_all(const struct x86_segment *segment)
+{
+    return segment->present && segment->code_or_data && segment->base == 0 &&
+           segment->limit == UINT32_MAX;
+}
+
+/* Writable, and its limit is the upper one. */
+static bool is_flat_data(const struct x86_segment *segment)
+{
+    return covers_all(segment) && (segment->type & (TYPE_CODE | TYPE_CONFORMING |
+                                                    TYPE_WRITABLE)) == TYPE_WRITABLE;
+}
+
+bool segment_all_flat(const struct soft_cpu *cpu)
+{
+    const struct x86_segment *segments = cpu->segments;
+
+    return covers_all(&segments[X86_CS]) && is_flat_data(&segments[X86_SS]) &&
+           segments[X86_SS].db && is_flat_data(&segments[X86_DS]) &&
+           is_flat_data(&segments[X86_ES]);
+}
+
 /* ---- code segments
  * ------------------------------------------------------------------------ */
 
@@ -247,6 +273,7 @@ void segment_enter_code(struct soft_cpu *cpu, uint16_t selector,
 void segment_drop_inner(struct soft_cpu *cpu)
 {
     static const enum x86_segment_register data[] = {X86_ES, X86_DS, X86_FS, X86_GS};
+    bool dropped = false;
 
     for (size_t i = 0; i < ARRAY_SIZE(data); i++) {
         struct x86_segment *segment = &cpu->segments[data[i]];
@@ -257,7 +284,10 @@ void segment_drop_inner(struct soft_cpu *cpu)
             continue;
         segment->selector = 0;
         segment->present = false; /* the base stays: kernels rely on that of GS */
+        dropped = true;
     }
+    if (dropped)
+        soft_cpu_update_mode(cpu);
 }
 
 /* ---- LDTR and TR

@@ -134,12 +134,15 @@ static bool fits_slot(const struct form_entry *entry, unsigned slot)
     return (slot >= 8) == (form->modrm == MODRM_REGISTER);
 }
 
+/* About as many as there are of each; the first guest instruction waits for the index. */
+#define FIRST_ITEMS 4096
+
 /* Grows an array by one item of `size` bytes; doubles at powers of two. */
 static void *grow(void *array, size_t count, size_t size)
 {
-    if ((count & (count - 1)) != 0)
+    if (count != 0 && (count < FIRST_ITEMS || (count & (count - 1)) != 0))
         return array;
-    array = realloc(array, (count == 0 ? 1 : count * 2) * size);
+    array = realloc(array, (count == 0 ? FIRST_ITEMS : count * 2) * size);
     CHECK(array != NULL);
     return array;
 }

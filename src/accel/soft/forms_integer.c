@@ -40,6 +40,7 @@
 #define CONDITIONAL FORM_CONDITIONAL
 #define COUNT FORM_COUNT
 #define ENDS FORM_ENDS
+#define FLAT FORM_FLAT
 #define LOCK FORM_LOCK
 #define NOT_64 FORM_NOT_64
 #define OFFSET_ONLY FORM_OFFSET_ONLY
@@ -163,12 +164,12 @@ const struct form soft_integer_forms[] = {
     {MAP_0F,   0xc8,  8, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "bswap",     {O},                            SIZE_V,      {0, 0, 0},                        PURE,                       select_bswap,                0},
 
     /* moves */
-    {MAP_ONE,  0x88,  1, PREFIX_ANY,  MODRM_ANY,      -1, -1, "mov",       {E8, G8},                       SIZE_8,      {0, 0, 0},                        PURE,                       select_move,                 0},
-    {MAP_ONE,  0x89,  1, PREFIX_ANY,  MODRM_ANY,      -1, -1, "mov",       {E, G},                         SIZE_V,      {0, 0, 0},                        PURE,                       select_move,                 0},
-    {MAP_ONE,  0x8a,  1, PREFIX_ANY,  MODRM_ANY,      -1, -1, "mov",       {G8, E8},                       SIZE_8,      {0, 0, 0},                        PURE,                       select_move,                 0},
-    {MAP_ONE,  0x8b,  1, PREFIX_ANY,  MODRM_ANY,      -1, -1, "mov",       {G, E},                         SIZE_V,      {0, 0, 0},                        PURE,                       select_move,                 0},
-    {MAP_ONE,  0xc6,  1, PREFIX_ANY,  MODRM_ANY,       0, -1, "mov",       {E8, I8},                       SIZE_8,      {0, 0, 0},                        PURE,                       select_move,                 0},
-    {MAP_ONE,  0xc7,  1, PREFIX_ANY,  MODRM_ANY,       0, -1, "mov",       {E, IZ},                        SIZE_V,      {0, 0, 0},                        PURE,                       select_move,                 0},
+    {MAP_ONE,  0x88,  1, PREFIX_ANY,  MODRM_ANY,      -1, -1, "mov",       {E8, G8},                       SIZE_8,      {0, 0, 0},                        PURE | FLAT,                select_move,                 0},
+    {MAP_ONE,  0x89,  1, PREFIX_ANY,  MODRM_ANY,      -1, -1, "mov",       {E, G},                         SIZE_V,      {0, 0, 0},                        PURE | FLAT,                select_move,                 0},
+    {MAP_ONE,  0x8a,  1, PREFIX_ANY,  MODRM_ANY,      -1, -1, "mov",       {G8, E8},                       SIZE_8,      {0, 0, 0},                        PURE | FLAT,                select_move,                 0},
+    {MAP_ONE,  0x8b,  1, PREFIX_ANY,  MODRM_ANY,      -1, -1, "mov",       {G, E},                         SIZE_V,      {0, 0, 0},                        PURE | FLAT,                select_move,                 0},
+    {MAP_ONE,  0xc6,  1, PREFIX_ANY,  MODRM_ANY,       0, -1, "mov",       {E8, I8},                       SIZE_8,      {0, 0, 0},                        PURE | FLAT,                select_move,                 0},
+    {MAP_ONE,  0xc7,  1, PREFIX_ANY,  MODRM_ANY,       0, -1, "mov",       {E, IZ},                        SIZE_V,      {0, 0, 0},                        PURE | FLAT,                select_move,                 0},
     {MAP_ONE,  0xb0,  8, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "mov",       {O, I8},                        SIZE_8,      {0, 0, 0},                        PURE,                       select_move,                 0},
     {MAP_ONE,  0xb8,  8, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "mov",       {O, IV},                        SIZE_V,      {0, 0, 0},                        PURE,                       select_move,                 0},
     {MAP_ONE,  0xa0,  1, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "mov",       {A, OFFSET},                    SIZE_8,      {0, 0, 0},                        0,                          select_move_offset,          MOVE_FROM_OFFSET},

@@ -61,6 +61,8 @@ const struct form soft_system_forms[] = {
     {MAP_0F,  0x01, 1, PREFIX_ANY,  MODRM_MEMORY,    6, -1, "lmsw",       {OPERAND_E16},              SIZE_16,     {0, 0, 0},                FORM_READS | FORM_ENDS,       select_control,         CONTROL_LMSW_MEMORY},
     {MAP_0F,  0x01, 1, PREFIX_ANY,  MODRM_MEMORY,    7, -1, "invlpg",     {OPERAND_E8},               SIZE_NONE,   {0, 0, 0},                FORM_READS | FORM_ENDS,       select_control,         CONTROL_INVLPG},
 
+    {MAP_0F38,0x82, 1, PREFIX_66,   MODRM_MEMORY,   -1, -1, "invpcid",    {OPERAND_G, OPERAND_M},     SIZE_NATIVE, {0, 0, 0},                FORM_READS | FORM_ENDS,       select_control,         CONTROL_INVPCID},
+
     /* ---- far transfers ---- */
     {MAP_ONE, 0x9a, 1, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "call",       {OPERAND_FAR},              SIZE_V,      {0, 0, 0},                FORM_NOT_64 | FORM_ENDS,      select_far,             FAR_CALL},
     {MAP_ONE, 0xea, 1, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "jmp",        {OPERAND_FAR},              SIZE_V,      {0, 0, 0},                FORM_NOT_64 | FORM_ENDS,      select_far,             FAR_JUMP},
@@ -84,12 +86,12 @@ const struct form soft_system_forms[] = {
     {MAP_ONE, 0x6d, 1, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "ins",        {OPERAND_STRING_TARGET},    SIZE_V,      {0, 0, 0},                FORM_REP | FORM_ENDS,         select_io,              IO_INS},
     {MAP_ONE, 0x6e, 1, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "outs",       {OPERAND_STRING_SOURCE},    SIZE_8,      {0, 0, 0},                FORM_REP | FORM_ENDS,         select_io,              IO_OUTS},
     {MAP_ONE, 0x6f, 1, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "outs",       {OPERAND_STRING_SOURCE},    SIZE_V,      {0, 0, 0},                FORM_REP | FORM_ENDS,         select_io,              IO_OUTS},
-    {MAP_ONE, 0xe4, 1, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "in",         {OPERAND_A, OPERAND_I8},    SIZE_8,      {0, 0, 0},                0,                            select_io,              IO_IN_IMMEDIATE},
-    {MAP_ONE, 0xe5, 1, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "in",         {OPERAND_A, OPERAND_I8},    SIZE_V,      {0, 0, 0},                0,                            select_io,              IO_IN_IMMEDIATE},
+    {MAP_ONE, 0xe4, 1, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "in",         {OPERAND_A, OPERAND_I8},    SIZE_8,      {0, 0, 0},                FORM_ENDS | FORM_CONDITIONAL, select_io,              IO_IN_IMMEDIATE},
+    {MAP_ONE, 0xe5, 1, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "in",         {OPERAND_A, OPERAND_I8},    SIZE_V,      {0, 0, 0},                FORM_ENDS | FORM_CONDITIONAL, select_io,              IO_IN_IMMEDIATE},
     {MAP_ONE, 0xe6, 1, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "out",        {OPERAND_I8, OPERAND_A},    SIZE_8,      {0, 0, 0},                FORM_ENDS,                    select_io,              IO_OUT_IMMEDIATE},
     {MAP_ONE, 0xe7, 1, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "out",        {OPERAND_I8, OPERAND_A},    SIZE_V,      {0, 0, 0},                FORM_ENDS,                    select_io,              IO_OUT_IMMEDIATE},
-    {MAP_ONE, 0xec, 1, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "in",         {OPERAND_A},                SIZE_8,      {0, 0, 0},                0,                            select_io,              IO_IN_REGISTER},
-    {MAP_ONE, 0xed, 1, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "in",         {OPERAND_A},                SIZE_V,      {0, 0, 0},                0,                            select_io,              IO_IN_REGISTER},
+    {MAP_ONE, 0xec, 1, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "in",         {OPERAND_A},                SIZE_8,      {0, 0, 0},                FORM_ENDS | FORM_CONDITIONAL, select_io,              IO_IN_REGISTER},
+    {MAP_ONE, 0xed, 1, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "in",         {OPERAND_A},                SIZE_V,      {0, 0, 0},                FORM_ENDS | FORM_CONDITIONAL, select_io,              IO_IN_REGISTER},
     {MAP_ONE, 0xee, 1, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "out",        {OPERAND_A},                SIZE_8,      {0, 0, 0},                FORM_ENDS,                    select_io,              IO_OUT_REGISTER},
     {MAP_ONE, 0xef, 1, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "out",        {OPERAND_A},                SIZE_V,      {0, 0, 0},                FORM_ENDS,                    select_io,              IO_OUT_REGISTER},
 
@@ -109,10 +111,10 @@ const struct form soft_system_forms[] = {
     {MAP_0F,  0x31, 1, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "rdtsc",      {0},                        SIZE_NONE,   {0, 0, 0},                0,                            select_system,          SYSTEM_RDTSC},
     {MAP_0F,  0x01, 1, PREFIX_ANY,  MODRM_REGISTER,  7,  1, "rdtscp",     {0},                        SIZE_NONE,   {0, 0, 0},                0,                            select_system,          SYSTEM_RDTSCP},
     {MAP_0F,  0x33, 1, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "rdpmc",      {0},                        SIZE_NONE,   {0, 0, 0},                0,                            select_system,          SYSTEM_RDPMC},
-    {MAP_0F,  0x32, 1, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "rdmsr",      {0},                        SIZE_NONE,   {0, 0, 0},                0,                            select_system,          SYSTEM_RDMSR},
+    {MAP_0F,  0x32, 1, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "rdmsr",      {0},                        SIZE_NONE,   {0, 0, 0},                FORM_ENDS | FORM_CONDITIONAL, select_system,          SYSTEM_RDMSR},
     {MAP_0F,  0x30, 1, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "wrmsr",      {0},                        SIZE_NONE,   {0, 0, 0},                FORM_ENDS,                    select_system,          SYSTEM_WRMSR},
 
-    /* ---- caches, order, SMAP, random numbers, hypercalls ---- */
+    /* ---- caches, order, SMAP, protection keys, random numbers, hypercalls ---- */
     {MAP_0F,  0x08, 1, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "invd",       {0},                        SIZE_NONE,   {0, 0, 0},                0,                            select_system,          SYSTEM_FLUSH_CACHES},
     {MAP_0F,  0x09, 1, PREFIX_ANY,  MODRM_ABSENT,   -1, -1, "wbinvd",     {0},                        SIZE_NONE,   {0, 0, 0},                0,                            select_system,          SYSTEM_FLUSH_CACHES},
     {MAP_0F,  0xae, 1, PREFIX_NONE, MODRM_MEMORY,    7, -1, "clflush",    {OPERAND_E8},               SIZE_NONE,   {0, 0, 0},                FORM_READS,                   select_system,          SYSTEM_FLUSH_LINE},
@@ -121,10 +123,12 @@ const struct form soft_system_forms[] = {
     {MAP_0F,  0x01, 1, PREFIX_NONE, MODRM_REGISTER,  5,  0, "serialize",  {0},                        SIZE_NONE,   {0, 0, 0},                FORM_ENDS,                    select_system,          SYSTEM_SERIALIZE},
     {MAP_0F,  0x01, 1, PREFIX_NONE, MODRM_REGISTER,  1,  2, "clac",       {0},                        SIZE_NONE,   {0, 0, 0},                0,                            select_system,          SYSTEM_CLAC},
     {MAP_0F,  0x01, 1, PREFIX_NONE, MODRM_REGISTER,  1,  3, "stac",       {0},                        SIZE_NONE,   {0, 0, 0},                0,                            select_system,          SYSTEM_STAC},
+    {MAP_0F,  0x01, 1, PREFIX_NONE, MODRM_REGISTER,  5,  6, "rdpkru",     {0},                        SIZE_NONE,   {0, 0, 0},                0,                            select_system,          SYSTEM_RDPKRU},
+    {MAP_0F,  0x01, 1, PREFIX_NONE, MODRM_REGISTER,  5,  7, "wrpkru",     {0},                        SIZE_NONE,   {0, 0, 0},                FORM_ENDS,                    select_system,          SYSTEM_WRPKRU},
     {MAP_0F,  0xc7, 1, PREFIX_NFX,  MODRM_REGISTER,  6, -1, "rdrand",     {OPERAND_E},                SIZE_V,      {0, FLAGS_ARITHMETIC, 0}, FORM_PURE,                    select_system,          SYSTEM_RDRAND},
     {MAP_0F,  0xc7, 1, PREFIX_NFX,  MODRM_REGISTER,  7, -1, "rdseed",     {OPERAND_E},                SIZE_V,      {0, FLAGS_ARITHMETIC, 0}, FORM_PURE,                    select_system,          SYSTEM_RDRAND},
-    {MAP_0F,  0x01, 1, PREFIX_NONE, MODRM_REGISTER,  0,  1, "vmcall",     {0},                        SIZE_NONE,   {0, 0, 0},                0,                            select_system,          SYSTEM_HYPERCALL},
-    {MAP_0F,  0x01, 1, PREFIX_NONE, MODRM_REGISTER,  3,  1, "vmmcall",    {0},                        SIZE_NONE,   {0, 0, 0},                0,                            select_system,          SYSTEM_HYPERCALL},
+    {MAP_0F,  0x01, 1, PREFIX_NONE, MODRM_REGISTER,  0,  1, "vmcall",     {0},                        SIZE_NONE,   {0, 0, 0},                FORM_ENDS,                    select_system,          SYSTEM_HYPERCALL},
+    {MAP_0F,  0x01, 1, PREFIX_NONE, MODRM_REGISTER,  3,  1, "vmmcall",    {0},                        SIZE_NONE,   {0, 0, 0},                FORM_ENDS,                    select_system,          SYSTEM_HYPERCALL},
 };
 /* clang-format on */
 

@@ -242,6 +242,7 @@ enum control_variant {
     CONTROL_LGDT,
     CONTROL_LIDT,
     CONTROL_INVLPG,
+    CONTROL_INVPCID,
 };
 handler_select select_control; /* op_control.c */
 
@@ -265,6 +266,8 @@ enum system_variant {
     SYSTEM_RDRAND, /* RDSEED, too */
     SYSTEM_STAC,
     SYSTEM_CLAC,
+    SYSTEM_RDPKRU,
+    SYSTEM_WRPKRU,
     SYSTEM_HYPERCALL, /* VMCALL, VMMCALL */
 };
 handler_select select_system; /* op_system.c */

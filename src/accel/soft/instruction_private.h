@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "accel/soft/uop_private.h"
+#include "x86/x86.h"
 
 /* Longest instruction (SDM vol. 2, 2.3.11). */
 #define INSTRUCTION_LIMIT 15
@@ -32,7 +33,18 @@ enum soft_mode {
         0x80, /* CR0.EM or CR0.TS: x87, MMX and SSE go the slow way, which raises */
     MODE_NO_SSE = 0x100, /* CR0.EM, or no CR4.OSFXSR */
     MODE_SINGLE = 0x200, /* blocks of one instruction: shadows, TF, debug registers */
+    MODE_FLAT = 0x400,   /* not in 64-bit mode: offsets in CS, SS, DS and ES are linear
+                          * addresses, all of them allowed, and the stack is of 32 bits */
 };
+
+/* Whether MODE_FLAT speaks for data in a segment. CS is not written to; FS and GS have
+ * bases. */
+static inline bool mode_is_flat(uint32_t mode, unsigned segment)
+{
+    const unsigned covered = 1u << X86_ES | 1u << X86_SS | 1u << X86_DS;
+
+    return (mode & MODE_FLAT) != 0 && (covered >> segment & 1) != 0;
+}
 
 /* Where an opcode lives (SDM vol. 2, 2.1.2 and 2.3.5). */
 enum opcode_map { MAP_ONE, MAP_0F, MAP_0F38, MAP_0F3A };
@@ -140,6 +152,7 @@ enum form_size {
 #define FORM_CONDITIONAL 0x8000u /* FORM_ENDS, but may also go on behind it */
 #define FORM_COUNT 0x10000u      /* changes no flags when the immediate count is 0 */
 #define FORM_AFTER_POP 0x20000u  /* an address through RSP counts from behind the pop */
+#define FORM_FLAT 0x40000u       /* has handlers for flat 32-bit addressing */
 
 struct form_flags {
     uint16_t

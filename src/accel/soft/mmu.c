@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Page walks and TLBs; see mmu_private.h. */
+/* Page walks; see mmu_private.h. */
 #include "accel/soft/mmu_private.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "accel/soft/blocks_private.h"
-#include "accel/soft/debug_private.h"
 #include "accel/soft/instruction_private.h"
 #include "accel/soft/soft_private.h"
-
-/* tlb_entry.info */
-#define ENTRY_GLOBAL 0x1u
 
 /* ---- the walk
  * ---------------------------------------------------------------------------------- */
@@ -139,6 +130,44 @@ struct rights {
     bool no_execute;
 };
 
+/* Protection keys: two bits each in PKRU and PKRS (SDM 2.7). */
+#define KEY_SHIFT 59
+#define KEY_NO_ACCESS 0x1u
+#define KEY_NO_WRITE 0x2u
+
+/* SDM 4.6.2: data has a key, one of PKRU's where user mode may use the address, else one
+ * of PKRS', whoever accesses it. */
+static bool has_key(const struct walk *walk, struct rights rights)
+{
+    uint64_t enabled = walk->cpu->cr4 & (rights.user ? X86_CR4_PKE : X86_CR4_PKS);
+
+    return enabled != 0 && walk->access != ACCESS_EXECUTE &&
+           walk->format == &format_4level;
+}
+
+static unsigned key_of(uint64_t entry)
+{
+    return (unsigned)(entry >> KEY_SHIFT & 0xf);
+}
+
+/* What the key of `entry`, in which a walk has ended, forbids. */
+static uint32_t key_refuses(const struct walk *walk, struct rights rights, uint64_t entry)
+{
+    bool ignores_no_write = !walk_is_user(walk) && (walk->cpu->cr0 & X86_CR0_WP) == 0;
+    uint32_t refused = 0;
+
+    if (has_key(walk, rights))
+        refused = walk->cpu->key_rights[rights.user] >> 2 * key_of(entry) &
+                  (KEY_NO_ACCESS | KEY_NO_WRITE);
+    return ignores_no_write ? refused & ~KEY_NO_WRITE : refused;
+}
+
+static bool is_refused(const struct walk *walk, uint32_t key_refused)
+{
+    return (key_refused & KEY_NO_ACCESS) != 0 ||
+           (key_refused != 0 && walk->access == ACCESS_WRITE);
+}
+
 static bool allows_write(const struct walk *walk, struct rights rights)
 {
     return rights.write || (!walk_is_user(walk) && (walk->cpu->cr0 & X86_CR0_WP) == 0);
@@ -192,6 +221,7 @@ static bool try_walk(const struct walk *walk, struct translation *result)
         bool large = is_large(walk, level, entry);
         bool pointers = format == &format_pae && level == 3; /* PDPTEs carry no rights */
         uint64_t bits = X86_PTE_ACCESSED;
+        uint32_t key_refused;
 
         if ((entry & X86_PTE_PRESENT) == 0)
             raise_walk(walk, 0);
@@ -210,6 +240,9 @@ static bool try_walk(const struct walk *walk, struct translation *result)
                                              : entry & X86_PTE_ADDRESS;
             continue;
         }
+        key_refused = key_refuses(walk, rights, entry);
+        if (is_refused(walk, key_refused))
+            raise_walk(walk, X86_PF_PRESENT | X86_PF_KEY);
         if (!is_allowed(walk, rights))
             raise_walk(walk, X86_PF_PRESENT);
         if (walk->access == ACCESS_WRITE)
@@ -219,10 +252,12 @@ static bool try_walk(const struct walk *walk, struct translation *result)
         *result = (struct translation){
             .gpa = page_address(walk, entry, UINT64_C(1) << shift),
             .page_bytes = UINT64_C(1) << shift,
-            .writable =
-                ((entry | bits) & X86_PTE_DIRTY) != 0 && allows_write(walk, rights),
+            .writable = ((entry | bits) & X86_PTE_DIRTY) != 0 && key_refused == 0 &&
+                        allows_write(walk, rights),
             .global =
                 (entry & X86_PTE_GLOBAL) != 0 && (walk->cpu->cr4 & X86_CR4_PGE) != 0,
+            .has_key = has_key(walk, rights),
+            .key = key_of(entry) + (rights.user ? USER_KEYS : 0),
         };
         return true;
     }
@@ -259,233 +294,8 @@ struct translation mmu_walk(struct soft_cpu *cpu, const struct uop *uop, uint64_
     return result;
 }
 
-/* ---- TLBs
- * ---------------------------------------------------------------------------------------
- */
-
-int soft_mmu_create(struct soft_cpu *cpu, struct error *err)
-{
-    cpu->mmu = aligned_alloc(64, align_up(sizeof(*cpu->mmu), 64));
-    if (cpu->mmu == NULL)
-        return error_set(err, -ENOMEM, "out of memory for the TLBs of vCPU %u",
-                         cpu->index);
-    soft_tlb_flush_all(cpu);
-    return 0;
-}
-
-void soft_mmu_destroy(struct soft_cpu *cpu)
-{
-    free(cpu->mmu);
-}
-
-enum tlb_kind mmu_kind(const struct soft_cpu *cpu)
-{
-    if (cpu->cpl == 3)
-        return TLB_USER;
-    if ((cpu->cr4 & X86_CR4_SMAP) != 0 && (cpu->flags_system & X86_FLAGS_AC) != 0)
-        return TLB_SUPERVISOR_AC;
-    return TLB_SUPERVISOR;
-}
-
-struct tlb_entry *soft_mmu_tlb(const struct soft_cpu *cpu)
-{
-    return cpu->mmu->entries[mmu_kind(cpu)];
-}
-
-static void clear_entry(struct tlb_entry *entry, size_t index)
-{
-    *entry =
-        (struct tlb_entry){.read_tag = TLB_NO_TAG(index), .write_tag = TLB_NO_TAG(index)};
-}
-
-static unsigned large_bit(uint64_t linear, uint64_t page_bytes)
-{
-    uint64_t page = linear / page_bytes + (page_bytes == GIB ? 7 : 0);
-
-    return (unsigned)((page * UINT64_C(0x9e3779b97f4a7c15)) >> 54); /* ten bits: 1024 */
-}
-
-static bool large_seen(const struct soft_mmu *mmu, uint64_t linear, uint64_t page_bytes)
-{
-    unsigned bit = large_bit(linear, page_bytes);
-
-    return (mmu->large_pages[bit / 64] >> bit % 64 & 1) != 0;
-}
-
-static void note_fill(struct soft_mmu *mmu, enum tlb_kind kind, uint64_t linear,
-                      const struct translation *translation)
-{
-    if (translation->page_bytes > X86_PAGE_BYTES) {
-        unsigned bit = large_bit(linear, translation->page_bytes);
-
-        mmu->large_pages[bit / 64] |= UINT64_C(1) << bit % 64;
-    }
-    if (translation->global)
-        return;
-    if (mmu->fill_count[kind] < TLB_FILL_LIST)
-        mmu->fills[kind][mmu->fill_count[kind]] =
-            (uint16_t)((linear >> 12) & (TLB_ENTRIES - 1));
-    if (mmu->fill_count[kind] <= TLB_FILL_LIST)
-        mmu->fill_count[kind]++;
-}
-
-uint8_t *mmu_fill(struct soft_cpu *cpu, const struct uop *uop, uint64_t linear,
-                  enum soft_access access, enum tlb_kind kind, uint64_t *gpa)
-{
-    struct translation translation = mmu_walk(cpu, uop, linear, access, kind);
-    uint8_t *page = soft_vm_page(cpu->vm, translation.gpa);
-    size_t index = (linear >> 12) & (TLB_ENTRIES - 1);
-    struct tlb_entry *entry = &cpu->mmu->entries[kind][index];
-    uint64_t tag = align_down(linear, X86_PAGE_BYTES);
-
-    *gpa = translation.gpa;
-    if (page == NULL)
-        return NULL;
-    if (debug_watches_page(cpu, linear))
-        return page + linear % X86_PAGE_BYTES;
-    *entry = (struct tlb_entry){
-        .read_tag = tag,
-        .write_tag =
-            translation.writable && !code_pages_has(&cpu->vm->code_pages, translation.gpa)
-                ? tag
-                : TLB_NO_TAG(index),
-        .addend = (uint64_t)(uintptr_t)page - tag,
-        .info = translation.global ? ENTRY_GLOBAL : 0,
-    };
-    note_fill(cpu->mmu, kind, linear, &translation);
-    return page + linear % X86_PAGE_BYTES;
-}
-
 uint64_t soft_translate(struct soft_cpu *cpu, const struct uop *uop, uint64_t linear,
                         enum soft_access access, bool user)
 {
     return mmu_walk(cpu, uop, linear, access, user ? TLB_USER : TLB_SUPERVISOR).gpa;
-}
-
-/* An entry that makes place for another page takes what block_lookup knows with it. */
-static void fill_fetch(struct soft_cpu *cpu, uint64_t linear,
-                       const struct translation *translation, enum tlb_kind kind)
-{
-    size_t index = (linear >> 12) & (TLB_ENTRIES - 1);
-    struct tlb_entry *entry = &cpu->mmu->entries[kind][index];
-    uint64_t tag = align_down(linear, X86_PAGE_BYTES);
-
-    if (entry->read_tag != TLB_NO_TAG(index))
-        block_cache_forget_addresses(cpu);
-    *entry = (struct tlb_entry){
-        .read_tag = tag,
-        .write_tag = TLB_NO_TAG(index),
-        .addend = align_down(translation->gpa, X86_PAGE_BYTES) - tag,
-        .info = translation->global ? ENTRY_GLOBAL : 0,
-    };
-    note_fill(cpu->mmu, kind, linear, translation);
-}
-
-uint64_t soft_fetch_gpa(struct soft_cpu *cpu, uint64_t linear)
-{
-    bool user = cpu->cpl == 3;
-    enum tlb_kind kind = user ? TLB_FETCH_USER : TLB_FETCH_SUPERVISOR;
-    const struct tlb_entry *entry =
-        &cpu->mmu->entries[kind][(linear >> 12) & (TLB_ENTRIES - 1)];
-    struct translation translation;
-
-    if (LIKELY(linear - entry->read_tag < X86_PAGE_BYTES))
-        return linear + entry->addend;
-    translation =
-        mmu_walk(cpu, NULL, linear, ACCESS_EXECUTE, user ? TLB_USER : TLB_SUPERVISOR);
-    fill_fetch(cpu, linear, &translation, kind);
-    return translation.gpa;
-}
-
-/* ---- flushes
- * -------------------------------------------------------------------------------------
- */
-
-void soft_tlb_flush_all(struct soft_cpu *cpu)
-{
-    struct soft_mmu *mmu = cpu->mmu;
-
-    for (size_t kind = 0; kind < TLB_KINDS; kind++)
-        for (size_t index = 0; index < TLB_ENTRIES; index++)
-            clear_entry(&mmu->entries[kind][index], index);
-    memset(mmu->fill_count, 0, sizeof(mmu->fill_count));
-    memset(mmu->large_pages, 0, sizeof(mmu->large_pages));
-    block_cache_forget_addresses(cpu);
-}
-
-static void flush_unless_global(struct soft_mmu *mmu, size_t kind, size_t index)
-{
-    struct tlb_entry *entry = &mmu->entries[kind][index];
-
-    if ((entry->info & ENTRY_GLOBAL) == 0)
-        clear_entry(entry, index);
-}
-
-void soft_tlb_flush_non_global(struct soft_cpu *cpu)
-{
-    struct soft_mmu *mmu = cpu->mmu;
-    bool fetched =
-        mmu->fill_count[TLB_FETCH_SUPERVISOR] + mmu->fill_count[TLB_FETCH_USER] != 0;
-
-    for (size_t kind = 0; kind < TLB_KINDS; kind++) {
-        if (mmu->fill_count[kind] > TLB_FILL_LIST)
-            for (size_t index = 0; index < TLB_ENTRIES; index++)
-                flush_unless_global(mmu, kind, index);
-        else
-            for (size_t i = 0; i < mmu->fill_count[kind]; i++)
-                flush_unless_global(mmu, kind, mmu->fills[kind][i]);
-        mmu->fill_count[kind] = 0;
-    }
-    if (fetched)
-        block_cache_forget_addresses(cpu);
-}
-
-static bool was_fetched(const struct soft_mmu *mmu, uint64_t linear)
-{
-    size_t index = (linear >> 12) & (TLB_ENTRIES - 1);
-
-    return linear - mmu->entries[TLB_FETCH_SUPERVISOR][index].read_tag < X86_PAGE_BYTES ||
-           linear - mmu->entries[TLB_FETCH_USER][index].read_tag < X86_PAGE_BYTES;
-}
-
-/* Drops every entry made from the large page around `linear`. */
-static void flush_large(struct soft_cpu *cpu, uint64_t linear, uint64_t page_bytes)
-{
-    struct soft_mmu *mmu = cpu->mmu;
-    uint64_t start = align_down(linear, page_bytes);
-
-    block_cache_forget_addresses(cpu);
-    for (size_t kind = 0; kind < TLB_KINDS; kind++)
-        for (size_t index = 0; index < TLB_ENTRIES; index++)
-            if (mmu->entries[kind][index].read_tag - start < page_bytes)
-                clear_entry(&mmu->entries[kind][index], index);
-}
-
-void soft_tlb_flush_page(struct soft_cpu *cpu, uint64_t linear)
-{
-    static const uint64_t large_sizes[] = {2 * MIB, 4 * MIB, GIB};
-    struct soft_mmu *mmu = cpu->mmu;
-    size_t index = (linear >> 12) & (TLB_ENTRIES - 1);
-
-    if (was_fetched(mmu, linear))
-        block_cache_forget_addresses(cpu);
-    for (size_t kind = 0; kind < TLB_KINDS; kind++)
-        clear_entry(&mmu->entries[kind][index], index);
-    for (size_t i = 0; i < ARRAY_SIZE(large_sizes); i++)
-        if (large_seen(mmu, linear, large_sizes[i]))
-            flush_large(cpu, linear, large_sizes[i]);
-}
-
-void soft_tlb_protect_code(struct soft_cpu *cpu, uint64_t gpa)
-{
-    uint8_t *page = soft_vm_page(cpu->vm, gpa);
-    struct soft_mmu *mmu = cpu->mmu;
-
-    for (size_t kind = 0; kind < TLB_FETCH_SUPERVISOR; kind++)
-        for (size_t index = 0; index < TLB_ENTRIES; index++) {
-            struct tlb_entry *entry = &mmu->entries[kind][index];
-
-            if ((uint64_t)(uintptr_t)page - entry->addend == entry->write_tag)
-                entry->write_tag = TLB_NO_TAG(index);
-        }
 }

@@ -25,9 +25,12 @@ enum tlb_kind {
     TLB_KINDS
 };
 
-/* Non-global entries made since the last flush, so that a CR3 load need not look at all.
- */
+/* Entries made since the last flush, so that one need not look at all. */
 #define TLB_FILL_LIST 1024
+struct tlb_fills {
+    uint32_t count; /* > TLB_FILL_LIST: the list is incomplete */
+    uint16_t index[TLB_FILL_LIST];
+};
 
 /* A Bloom filter over the large pages that entries were made from; INVLPG drops the whole
  * page. */
@@ -35,10 +38,12 @@ enum tlb_kind {
 
 struct soft_mmu {
     struct tlb_entry entries[TLB_KINDS][TLB_ENTRIES];
-    uint32_t fill_count[TLB_KINDS]; /* > TLB_FILL_LIST: the list is incomplete */
-    uint16_t fills[TLB_KINDS][TLB_FILL_LIST];
+    struct tlb_fills fills[TLB_KINDS][2]; /* not global, global */
     uint64_t large_pages[TLB_LARGE_BITS / 64];
+    uint32_t keys; /* of pages that entries were made from: bits as `key` counts */
 };
+
+#define USER_KEYS 16
 
 /* What a walk found. */
 struct translation {
@@ -46,6 +51,8 @@ struct translation {
     uint64_t page_bytes; /* 4 KiB, 2 or 4 MiB, 1 GiB */
     bool writable; /* for this privilege, dirty bit set: writes need no further walk */
     bool global;
+    bool has_key; /* a protection key counts: one of PKRS, or USER_KEYS + one of PKRU */
+    unsigned key;
 };
 
 /* Walks for one access. Raises #PF, or #GP/#SS for a non-canonical address. `kind`: whose

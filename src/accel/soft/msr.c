@@ -35,6 +35,7 @@ enum msr_number {
     MSR_DEBUG_CONTROL = 0x1d9,
     MSR_MTRR_VARIABLE = 0x200,
     MSR_PAT = 0x277,
+    MSR_KEY_RIGHTS = 0x6e1, /* IA32_PKRS */
     MSR_MTRR_DEFAULT = 0x2ff,
     MSR_KVM_WALL_CLOCK = 0x4b564d00,
     MSR_KVM_SYSTEM_TIME = 0x4b564d01,
@@ -250,6 +251,9 @@ static bool read_special(struct soft_cpu *cpu, uint32_t number, uint64_t *value)
     case MSR_GS_BASE:
         *value = cpu->segments[X86_GS].base;
         return true;
+    case MSR_KEY_RIGHTS:
+        *value = cpu->key_rights[false];
+        return true;
     case MSR_MTRR_CAPABILITY:
         *value = MTRR_CAPABILITY;
         return true;
@@ -342,6 +346,11 @@ static bool write_special(struct soft_cpu *cpu, const struct uop *uop, uint32_t 
         return write_base(cpu, X86_FS, value);
     case MSR_GS_BASE:
         return write_base(cpu, X86_GS, value);
+    case MSR_KEY_RIGHTS:
+        if (value > UINT32_MAX)
+            return false;
+        soft_set_key_rights(cpu, false, (uint32_t)value);
+        return true;
     case MSR_MICROCODE: /* the way to ask for its version */
         return true;
     case MSR_AMD_COUNTERS ... MSR_AMD_COUNTERS_LAST:

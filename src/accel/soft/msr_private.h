@@ -24,7 +24,7 @@ struct soft_msrs {
     uint64_t sysenter_eip;
 
     /* time: clock.c */
-    uint64_t tsc_start; /* host time-stamp counter when the VM was made: the guest's 0 */
+    uint64_t tsc_start; /* time-stamp counter when the VM was made: the guest's 0 */
     _Atomic uint64_t tsc_adjust; /* added since, by writes of TSC and TSC_ADJUST */
     _Atomic uint64_t tsc_last;   /* highest value given out: it never runs backwards */
     uint64_t tsc_aux;
@@ -56,8 +56,10 @@ struct soft_msrs {
 /* Starts measuring, and the guest's time: at the making of a vCPU. */
 void clock_start(struct soft_cpu *cpu);
 
-/* The time-stamp counter's frequency. The first call may take 2 ms. */
+/* The host's time-stamp counter's frequency. The first call may take 2 ms. */
 uint32_t clock_tsc_khz(void);
+/* The guest's. */
+uint32_t clock_guest_khz(const struct soft_cpu *cpu);
 
 /* WRMSR to TSC and to TSC_ADJUST. */
 void clock_write_tsc(struct soft_cpu *cpu, uint64_t value);

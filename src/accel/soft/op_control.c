@@ -211,6 +211,43 @@ static void invlpg(struct soft_cpu *cpu, const struct uop *uop)
     system_end(cpu, uop);
 }
 
+/* ---- INVPCID (SDM vol. 2)
+ * ------------------------------------------------------------------------ */
+
+enum invpcid_type {
+    INVPCID_ADDRESS,
+    INVPCID_CONTEXT,
+    INVPCID_ALL,
+    INVPCID_ALL_BUT_GLOBAL,
+    INVPCID_TYPES
+};
+#define INVPCID_CONTEXT_LIMIT 0xfff
+
+/* The TLBs do not tell contexts apart: each kind drops at least what it should. */
+static void invpcid(struct soft_cpu *cpu, const struct uop *uop)
+{
+    uint64_t type = soft_register_get(cpu, uop->reg, uop->size);
+    uint8_t descriptor[16];
+    uint64_t context;
+    uint64_t linear;
+
+    soft_check_supervisor(cpu, uop);
+    soft_load_bytes(cpu, uop, soft_address(cpu, uop), descriptor, sizeof(descriptor));
+    context = load_le64(descriptor);
+    linear = load_le64(descriptor + 8);
+    if (type >= INVPCID_TYPES || context > INVPCID_CONTEXT_LIMIT ||
+        (type == INVPCID_ADDRESS && !linear_is_canonical(linear)) ||
+        (type <= INVPCID_CONTEXT && context != 0 && (cpu->cr4 & X86_CR4_PCIDE) == 0))
+        soft_raise_code(cpu, uop, X86_VECTOR_GP, 0);
+    if (type == INVPCID_ADDRESS)
+        soft_tlb_flush_page(cpu, linear);
+    else if (type == INVPCID_ALL)
+        soft_tlb_flush_all(cpu);
+    else
+        soft_tlb_flush_non_global(cpu);
+    system_end(cpu, uop);
+}
+
 soft_handler *select_control(const struct instruction *instruction, bool flags_dead)
 {
     static soft_handler *const handlers[] = {
@@ -228,6 +265,7 @@ soft_handler *select_control(const struct instruction *instruction, bool flags_d
         [CONTROL_LGDT] = lgdt,
         [CONTROL_LIDT] = lidt,
         [CONTROL_INVLPG] = invlpg,
+        [CONTROL_INVPCID] = invpcid,
     };
 
     (void)flags_dead;

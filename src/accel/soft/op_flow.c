@@ -67,19 +67,18 @@ static void call_checked(struct soft_cpu *cpu, const struct uop *uop)
     branch(cpu, uop);
 }
 
-static void call64(struct soft_cpu *cpu, const struct uop *uop)
-{
-    uint64_t linear = cpu->r[X86_RSP] - 8;
-    guest_u64 *to = soft_writable(cpu, linear, 8);
-
-    if (!LIKELY(to)) {
-        call_checked(cpu, uop);
-        return;
+#define DEFINE_FLAT_CALL(bits)                                                           \
+    static void call##bits(struct soft_cpu *cpu, const struct uop *uop)                  \
+    {                                                                                    \
+        if (!LIKELY(stack_push_fast##bits(cpu, (uint##bits##_t)uop_next_rip(uop)))) {    \
+            call_checked(cpu, uop);                                                      \
+            return;                                                                      \
+        }                                                                                \
+        branch(cpu, uop);                                                                \
     }
-    *to = uop_next_rip(uop);
-    cpu->r[X86_RSP] = linear;
-    branch(cpu, uop);
-}
+DEFINE_FLAT_CALL(32)
+DEFINE_FLAT_CALL(64)
+#undef DEFINE_FLAT_CALL
 
 /* ---- Jcc: one handler a condition
  * ---------------------------------------------------------------- */
@@ -105,9 +104,12 @@ static void call64(struct soft_cpu *cpu, const struct uop *uop)
 FOR_EACH_CONDITION(DEFINE_JUMP)
 #undef DEFINE_JUMP
 
-/* Targets in 64-bit code that lie inside the address space need no check at run time. */
+/* Targets that lie inside the address space, or inside a flat CS, need no check at run
+ * time. */
 static bool needs_check(const struct instruction *instruction)
 {
+    if ((instruction->mode & MODE_FLAT) != 0)
+        return instruction->immediate > UINT32_MAX;
     return (instruction->mode & MODE_CODE64) == 0 ||
            !linear_is_canonical(instruction->immediate);
 }
@@ -172,6 +174,7 @@ static void loop_not_equal(struct soft_cpu *cpu, const struct uop *uop)
 
 soft_handler *select_flow(const struct instruction *instruction, bool flags_dead)
 {
+    static soft_handler *const calls[] = {call_checked, call32, call64};
     bool check = needs_check(instruction);
 
     (void)flags_dead;
@@ -179,7 +182,7 @@ soft_handler *select_flow(const struct instruction *instruction, bool flags_dead
     case FLOW_JUMP:
         return check ? jump_checked : jump;
     case FLOW_CALL:
-        return check ? call_checked : call64;
+        return check ? call_checked : calls[stack_kind(instruction)];
     case FLOW_LOOPNE:
         return loop_not_equal;
     case FLOW_LOOPE:
@@ -244,23 +247,39 @@ static void ret(struct soft_cpu *cpu, const struct uop *uop)
     branch_indirect(cpu, uop, target);
 }
 
-static void ret64(struct soft_cpu *cpu, const struct uop *uop)
+static ALWAYS_INLINE bool is_inside64(uint64_t target)
 {
-    const guest_u64 *from = soft_readable(cpu, cpu->r[X86_RSP], 8);
-    uint64_t target;
-
-    if (!LIKELY(from)) {
-        ret(cpu, uop);
-        return;
-    }
-    target = *from;
-    if (!LIKELY(linear_is_canonical(target))) {
-        ret(cpu, uop);
-        return;
-    }
-    cpu->r[X86_RSP] += 8 + uop->immediate;
-    branch_indirect(cpu, uop, target);
+    return linear_is_canonical(target);
 }
+
+static ALWAYS_INLINE bool is_inside32(uint32_t target)
+{
+    (void)target;
+    return true; /* a flat CS has all of them */
+}
+
+#define DEFINE_FLAT_RETURN(bits)                                                         \
+    static void ret##bits(struct soft_cpu *cpu, const struct uop *uop)                   \
+    {                                                                                    \
+        const guest_u##bits *from = stack_top##bits(cpu);                                \
+        uint##bits##_t target;                                                           \
+                                                                                         \
+        if (!LIKELY(from)) {                                                             \
+            ret(cpu, uop);                                                               \
+            return;                                                                      \
+        }                                                                                \
+        target = *from;                                                                  \
+        if (!LIKELY(is_inside##bits(target))) {                                          \
+            ret(cpu, uop);                                                               \
+            return;                                                                      \
+        }                                                                                \
+        cpu->r[X86_RSP] =                                                                \
+            (uint##bits##_t)(cpu->r[X86_RSP] + (bits) / 8 + uop->immediate);             \
+        branch_indirect(cpu, uop, target);                                               \
+    }
+DEFINE_FLAT_RETURN(32)
+DEFINE_FLAT_RETURN(64)
+#undef DEFINE_FLAT_RETURN
 
 soft_handler *select_flow_indirect(const struct instruction *instruction, bool flags_dead)
 {
@@ -268,6 +287,7 @@ soft_handler *select_flow_indirect(const struct instruction *instruction, bool f
                                               {jump64_register, jump64_memory}};
     static soft_handler *const calls[2][2] = {{call_register, call_memory},
                                               {call64_register, call64_memory}};
+    static soft_handler *const returns[] = {ret, ret32, ret64};
     bool flat = instruction->operand_size == 8;
 
     (void)flags_dead;
@@ -277,6 +297,6 @@ soft_handler *select_flow_indirect(const struct instruction *instruction, bool f
     case FLOW_CALL:
         return calls[flat][instruction->memory];
     default:
-        return flat ? ret64 : ret;
+        return returns[stack_kind(instruction)];
     }
 }

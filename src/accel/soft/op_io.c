@@ -32,6 +32,7 @@ static uint32_t port_read(struct soft_cpu *cpu, const struct uop *uop, uint16_t 
     const struct accel_machine *machine = cpu->vm->machine;
     uint32_t value = 0;
 
+    soft_clock_device(cpu, uop);
     machine->port(machine->context, cpu->index, port, port_size(uop), false, &value);
     return value;
 }
@@ -41,6 +42,7 @@ static void port_write(struct soft_cpu *cpu, const struct uop *uop, uint16_t por
 {
     const struct accel_machine *machine = cpu->vm->machine;
 
+    soft_clock_device(cpu, uop);
     machine->port(machine->context, cpu->index, port, port_size(uop), true, &value);
 }
 
@@ -104,12 +106,42 @@ static uint64_t offset_register(const struct soft_cpu *cpu, const struct uop *uo
     return uop->address_size == 4 ? (uint32_t)value : value;
 }
 
-static void advance(struct soft_cpu *cpu, const struct uop *uop, unsigned number)
+/* From one element to the next. */
+static uint64_t stride(const struct soft_cpu *cpu, const struct uop *uop)
 {
-    uint64_t step = cpu->direction ? -(uint64_t)port_size(uop) : port_size(uop);
+    return cpu->direction ? -(uint64_t)port_size(uop) : port_size(uop);
+}
 
+static void advance_by(struct soft_cpu *cpu, const struct uop *uop, unsigned number,
+                       uint64_t bytes)
+{
     soft_register_set(cpu, (uint8_t)(number * 8), uop->address_size,
-                      cpu->r[number] + step);
+                      cpu->r[number] + bytes);
+}
+
+/* What fits into the current page, at most `count` elements, by one call of the machine.
+ * Returns how many: 0 if this is not the fast way's. */
+static uint64_t input_chunk(struct soft_cpu *cpu, const struct uop *uop, uint64_t count)
+{
+    const struct accel_machine *machine = cpu->vm->machine;
+    unsigned size = port_size(uop);
+    uint64_t linear;
+    uint64_t room =
+        address_room(cpu, uop, X86_ES, offset_register(cpu, uop, X86_RDI), true, &linear);
+    uint64_t elements = min_u64(count, room / size);
+    uint8_t *to;
+
+    if (elements < 2 || cpu->direction || cpu->step_pending ||
+        machine->port_read_string == NULL)
+        return 0;
+    to = soft_writable(cpu, linear, (unsigned)(elements * size));
+    if (to == NULL)
+        return 0;
+    soft_clock_device(cpu, uop);
+    machine->port_read_string(machine->context, cpu->index, (uint16_t)cpu->r[X86_RDX],
+                              size, (uint32_t)elements, to);
+    advance_by(cpu, uop, X86_RDI, elements * size);
+    return elements;
 }
 
 /* The port may have side effects: memory is tried first. */
@@ -121,7 +153,7 @@ static void input_one(struct soft_cpu *cpu, const struct uop *uop)
 
     soft_check_store(cpu, uop, linear, port_size(uop));
     soft_store_slow(cpu, uop, linear, port_size(uop), port_read(cpu, uop, port));
-    advance(cpu, uop, X86_RDI);
+    advance_by(cpu, uop, X86_RDI, stride(cpu, uop));
 }
 
 static void output_one(struct soft_cpu *cpu, const struct uop *uop)
@@ -132,25 +164,34 @@ static void output_one(struct soft_cpu *cpu, const struct uop *uop)
     uint32_t value = (uint32_t)soft_load_slow(cpu, uop, linear, port_size(uop));
 
     port_write(cpu, uop, (uint16_t)cpu->r[X86_RDX], value);
-    advance(cpu, uop, X86_RSI);
+    advance_by(cpu, uop, X86_RSI, stride(cpu, uop));
 }
 
 typedef void port_step(struct soft_cpu *cpu, const struct uop *uop);
+typedef uint64_t port_chunk(struct soft_cpu *cpu, const struct uop *uop, uint64_t count);
 
 /* With REP each step is committed, and whatever asks for attention is answered between
- * steps: rip is then the instruction's own. */
-static void repeat(struct soft_cpu *cpu, const struct uop *uop, port_step *step)
+ * steps: rip is then the instruction's own. `chunk` may be NULL. */
+static void repeat(struct soft_cpu *cpu, const struct uop *uop, port_step *step,
+                   port_chunk *chunk)
 {
+    uint64_t count;
+
     check_port(cpu, uop, (uint16_t)cpu->r[X86_RDX]);
     if (uop->extra == 0) {
         step(cpu, uop);
         system_end(cpu, uop);
         return;
     }
-    while (offset_register(cpu, uop, X86_RCX) != 0) {
-        step(cpu, uop);
-        soft_register_set(cpu, X86_RCX * 8, uop->address_size, cpu->r[X86_RCX] - 1);
-        if (atomic_load(&cpu->attention) == 0 || offset_register(cpu, uop, X86_RCX) == 0)
+    while ((count = offset_register(cpu, uop, X86_RCX)) != 0) {
+        uint64_t done = chunk == NULL ? 0 : chunk(cpu, uop, count);
+
+        if (done == 0) {
+            step(cpu, uop);
+            done = 1;
+        }
+        advance_by(cpu, uop, X86_RCX, 0 - done);
+        if (count == done || (atomic_load(&cpu->attention) == 0 && !cpu->step_pending))
             continue;
         cpu->rip = uop->rip;
         cpu->retired += uop->ordinal;
@@ -161,12 +202,12 @@ static void repeat(struct soft_cpu *cpu, const struct uop *uop, port_step *step)
 
 static void ins(struct soft_cpu *cpu, const struct uop *uop)
 {
-    repeat(cpu, uop, input_one);
+    repeat(cpu, uop, input_one, input_chunk);
 }
 
 static void outs(struct soft_cpu *cpu, const struct uop *uop)
 {
-    repeat(cpu, uop, output_one);
+    repeat(cpu, uop, output_one, NULL);
 }
 
 soft_handler *select_io(const struct instruction *instruction, bool flags_dead)

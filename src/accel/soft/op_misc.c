@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Single flags, LAHF SAHF SALC, NOP PAUSE, fences, XLAT, BOUND, UD. */
+#include <sched.h>
+
 #include "accel/soft/address_private.h"
 #include "accel/soft/decimal_private.h"
 #include "accel/soft/flags_private.h"
 #include "accel/soft/handlers_private.h"
 #include "accel/soft/operand_private.h"
+#include "accel/soft/soft_private.h"
 
 #define AL (X86_RAX * 8)
 #define AH (X86_RAX * 8 + 1)
@@ -71,8 +74,13 @@ static void no_operation(struct soft_cpu *cpu, const struct uop *uop)
     NEXT(cpu, uop);
 }
 
+/* Whom a loop with PAUSE waits for may wait for this very processor of the host. */
+#define PAUSES_BEFORE_YIELD 64
+
 static void pause_hint(struct soft_cpu *cpu, const struct uop *uop)
 {
+    if (cpu->vm->cpu_count > 1 && ++cpu->pauses % PAUSES_BEFORE_YIELD == 0)
+        (void)sched_yield();
     __builtin_ia32_pause();
     NEXT(cpu, uop);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MOV, MOVZX, MOVSX, LEA, XCHG, CMOVcc, SETcc, and widening of the accumulator. */
+#include "accel/soft/address_private.h"
 #include "accel/soft/flags_private.h"
 #include "accel/soft/handlers_private.h"
 #include "accel/soft/operand_private.h"
@@ -33,6 +34,60 @@ enum move_form {
 FOR_EACH_SIZE(DEFINE_MOVE, mov)
 #undef DEFINE_MOVE
 
+static uint64_t flat_operand(struct soft_cpu *cpu, const struct uop *uop, bool write)
+{
+    return address_linear(cpu, uop, uop->segment, (uint32_t)soft_address(cpu, uop),
+                          uop->size, write);
+}
+
+/* Flat 32-bit addressing without an address uop. Limits count in the slow way. */
+#define DEFINE_MOVE_FLAT(bits)                                                           \
+    static void load_flat_slow##bits(struct soft_cpu *cpu, const struct uop *uop)        \
+    {                                                                                    \
+        uint64_t linear = flat_operand(cpu, uop, false);                                 \
+                                                                                         \
+        register_set##bits(cpu, uop->reg,                                                \
+                           (uint##bits##_t)soft_load_slow(cpu, uop, linear, uop->size)); \
+        NEXT(cpu, uop);                                                                  \
+    }                                                                                    \
+    static void store_flat_slow##bits(struct soft_cpu *cpu, const struct uop *uop,       \
+                                      uint##bits##_t value)                              \
+    {                                                                                    \
+        soft_store_slow(cpu, uop, flat_operand(cpu, uop, true), uop->size, value);       \
+        NEXT(cpu, uop);                                                                  \
+    }                                                                                    \
+    static ALWAYS_INLINE void store_flat##bits(                                          \
+        struct soft_cpu *cpu, const struct uop *uop, uint##bits##_t value)               \
+    {                                                                                    \
+        guest_u##bits *to =                                                              \
+            soft_writable(cpu, (uint32_t)soft_address(cpu, uop), (bits) / 8);            \
+                                                                                         \
+        if (!LIKELY(to)) {                                                               \
+            store_flat_slow##bits(cpu, uop, value);                                      \
+            return;                                                                      \
+        }                                                                                \
+        *to = value;                                                                     \
+        NEXT(cpu, uop);                                                                  \
+    }                                                                                    \
+    static void flat##bits##_gm(struct soft_cpu *cpu, const struct uop *uop)             \
+    {                                                                                    \
+        const guest_u##bits *from =                                                      \
+            soft_readable(cpu, (uint32_t)soft_address(cpu, uop), (bits) / 8);            \
+                                                                                         \
+        if (!LIKELY(from)) {                                                             \
+            load_flat_slow##bits(cpu, uop);                                              \
+            return;                                                                      \
+        }                                                                                \
+        register_set##bits(cpu, uop->reg, *from);                                        \
+        NEXT(cpu, uop);                                                                  \
+    }                                                                                    \
+    DEFINE_FINISHED(flat, bits, mg, store_flat##bits(cpu, uop, REGISTER(bits)))          \
+    DEFINE_FINISHED(flat, bits, mi, store_flat##bits(cpu, uop, IMMEDIATE(bits)))
+DEFINE_MOVE_FLAT(8)
+DEFINE_MOVE_FLAT(16)
+DEFINE_MOVE_FLAT(32)
+#undef DEFINE_MOVE_FLAT
+
 #define FORMS(bits)                                                                      \
     {                                                                                    \
         [MOVE_RG] = mov##bits##_rg, [MOVE_GR] = mov##bits##_gr,                          \
@@ -43,6 +98,15 @@ FOR_EACH_SIZE(DEFINE_MOVE, mov)
 static soft_handler *const move_handlers[SIZE_INDEXES][MOVE_FORMS] = {
     FORMS(8), FORMS(16), FORMS(32), FORMS(64)};
 #undef FORMS
+
+#define FLAT_FORMS(bits)                                                                 \
+    {                                                                                    \
+        [MOVE_GM] = flat##bits##_gm, [MOVE_MG] = flat##bits##_mg,                        \
+        [MOVE_MI] = flat##bits##_mi,                                                     \
+    }
+static soft_handler *const flat_handlers[][MOVE_FORMS] = {FLAT_FORMS(8), FLAT_FORMS(16),
+                                                          FLAT_FORMS(32)};
+#undef FLAT_FORMS
 
 static enum move_form move_form(const struct instruction *instruction)
 {
@@ -59,8 +123,12 @@ static enum move_form move_form(const struct instruction *instruction)
 
 soft_handler *select_move(const struct instruction *instruction, bool flags_dead)
 {
+    bool flat = instruction->memory && address_is_flat(instruction) &&
+                (instruction->form->attributes & FORM_FLAT) != 0;
+
     (void)flags_dead;
-    return move_handlers[size_index(instruction->operand_size)][move_form(instruction)];
+    return (flat ? flat_handlers : move_handlers)[size_index(instruction->operand_size)]
+                                                 [move_form(instruction)];
 }
 
 soft_handler *select_move_offset(const struct instruction *instruction, bool flags_dead)

@@ -28,73 +28,63 @@ void stack_write(struct soft_cpu *cpu, const struct uop *uop, uint64_t pointer,
         soft_store16(cpu, uop, linear, (uint16_t)value);
 }
 
-/* ---- 64 bits in 64-bit code
+/* ---- flat stacks: 64 bits in 64-bit code, 32 bits under MODE_FLAT
  * ---------------------------------------------------------------- */
 
-static void push64_slow(struct soft_cpu *cpu, const struct uop *uop, uint64_t value)
-{
-    soft_store_slow(cpu, uop, cpu->r[X86_RSP] - 8, 8, value);
-    cpu->r[X86_RSP] -= 8;
-    NEXT(cpu, uop);
-}
-
-static ALWAYS_INLINE void push64(struct soft_cpu *cpu, const struct uop *uop,
-                                 uint64_t value)
-{
-    uint64_t linear = cpu->r[X86_RSP] - 8;
-    guest_u64 *to = soft_writable(cpu, linear, 8);
-
-    if (!LIKELY(to)) {
-        push64_slow(cpu, uop, value);
-        return;
+#define DEFINE_FLAT(bits)                                                                \
+    static void push##bits##_slow(struct soft_cpu *cpu, const struct uop *uop,           \
+                                  uint##bits##_t value)                                  \
+    {                                                                                    \
+        stack_push(cpu, uop, (bits) / 8, value);                                         \
+        NEXT(cpu, uop);                                                                  \
+    }                                                                                    \
+    static ALWAYS_INLINE void push##bits(struct soft_cpu *cpu, const struct uop *uop,    \
+                                         uint##bits##_t value)                           \
+    {                                                                                    \
+        if (LIKELY(stack_push_fast##bits(cpu, value)))                                   \
+            NEXT(cpu, uop);                                                              \
+        push##bits##_slow(cpu, uop, value);                                              \
+    }                                                                                    \
+    static void push##bits##_register(struct soft_cpu *cpu, const struct uop *uop)       \
+    {                                                                                    \
+        push##bits(cpu, uop, REGISTER(bits));                                            \
+    }                                                                                    \
+    static void push##bits##_rm_register(struct soft_cpu *cpu, const struct uop *uop)    \
+    {                                                                                    \
+        push##bits(cpu, uop, RM_REGISTER(bits));                                         \
+    }                                                                                    \
+    static void push##bits##_immediate(struct soft_cpu *cpu, const struct uop *uop)      \
+    {                                                                                    \
+        push##bits(cpu, uop, IMMEDIATE(bits));                                           \
+    }                                                                                    \
+    static void push##bits##_memory(struct soft_cpu *cpu, const struct uop *uop)         \
+    {                                                                                    \
+        finish_read##bits(cpu, uop, push##bits);                                         \
+    }                                                                                    \
+    static void pop##bits##_slow(struct soft_cpu *cpu, const struct uop *uop)            \
+    {                                                                                    \
+        uint64_t value = stack_read(cpu, uop, cpu->r[X86_RSP], (bits) / 8);              \
+                                                                                         \
+        stack_set_pointer(cpu, cpu->r[X86_RSP] + (bits) / 8);                            \
+        register_set##bits(cpu, uop->reg, (uint##bits##_t)value);                        \
+        NEXT(cpu, uop);                                                                  \
+    }                                                                                    \
+    /* POP RSP: the value popped stays. */                                               \
+    static void pop##bits##_register(struct soft_cpu *cpu, const struct uop *uop)        \
+    {                                                                                    \
+        const guest_u##bits *from = stack_top##bits(cpu);                                \
+                                                                                         \
+        if (!LIKELY(from)) {                                                             \
+            pop##bits##_slow(cpu, uop);                                                  \
+            return;                                                                      \
+        }                                                                                \
+        cpu->r[X86_RSP] = (uint##bits##_t)(cpu->r[X86_RSP] + (bits) / 8);                \
+        register_set##bits(cpu, uop->reg, *from);                                        \
+        NEXT(cpu, uop);                                                                  \
     }
-    *to = value;
-    cpu->r[X86_RSP] = linear;
-    NEXT(cpu, uop);
-}
-
-static void push64_register(struct soft_cpu *cpu, const struct uop *uop)
-{
-    push64(cpu, uop, REGISTER(64));
-}
-
-static void push64_rm_register(struct soft_cpu *cpu, const struct uop *uop)
-{
-    push64(cpu, uop, RM_REGISTER(64));
-}
-
-static void push64_immediate(struct soft_cpu *cpu, const struct uop *uop)
-{
-    push64(cpu, uop, uop->immediate);
-}
-
-static void push64_memory(struct soft_cpu *cpu, const struct uop *uop)
-{
-    finish_read64(cpu, uop, push64);
-}
-
-static void pop64_slow(struct soft_cpu *cpu, const struct uop *uop)
-{
-    uint64_t value = soft_load_slow(cpu, uop, cpu->r[X86_RSP], 8);
-
-    cpu->r[X86_RSP] += 8;
-    register_set64(cpu, uop->reg, value);
-    NEXT(cpu, uop);
-}
-
-/* POP RSP: the value popped stays. */
-static void pop64_register(struct soft_cpu *cpu, const struct uop *uop)
-{
-    const guest_u64 *from = soft_readable(cpu, cpu->r[X86_RSP], 8);
-
-    if (!LIKELY(from)) {
-        pop64_slow(cpu, uop);
-        return;
-    }
-    cpu->r[X86_RSP] += 8;
-    register_set64(cpu, uop->reg, *from);
-    NEXT(cpu, uop);
-}
+DEFINE_FLAT(32)
+DEFINE_FLAT(64)
+#undef DEFINE_FLAT
 
 /* ---- other sizes and modes
  * ---------------------------------------------------------------- */
@@ -293,25 +283,32 @@ static void leave(struct soft_cpu *cpu, const struct uop *uop)
 /* ---- choice
  * ---------------------------------------------------------------- */
 
+/* Handlers of PUSH and POP by the stack: as SS says, flat of 32 bits, flat of 64. */
 soft_handler *select_stack(const struct instruction *instruction, bool flags_dead)
 {
-    bool flat = instruction->operand_size == 8;
-    bool memory = instruction->memory;
+    static soft_handler *const push_registers[] = {push_register, push32_register,
+                                                   push64_register};
+    static soft_handler *const push_immediates[] = {push_immediate, push32_immediate,
+                                                    push64_immediate};
+    static soft_handler *const pushes[][2] = {{push_rm_register, push_memory},
+                                              {push32_rm_register, push32_memory},
+                                              {push64_rm_register, push64_memory}};
+    static soft_handler *const pop_registers[] = {pop_register, pop32_register,
+                                                  pop64_register};
+    enum stack_kind kind = stack_kind(instruction);
 
     (void)flags_dead;
     switch (instruction->form->variant) {
     case STACK_PUSH_REGISTER:
-        return flat ? push64_register : push_register;
+        return push_registers[kind];
     case STACK_PUSH_IMMEDIATE:
-        return flat ? push64_immediate : push_immediate;
+        return push_immediates[kind];
     case STACK_PUSH_RM:
-        if (memory)
-            return flat ? push64_memory : push_memory;
-        return flat ? push64_rm_register : push_rm_register;
+        return pushes[kind][instruction->memory];
     case STACK_POP_REGISTER:
-        return flat ? pop64_register : pop_register;
+        return pop_registers[kind];
     case STACK_POP_RM:
-        return memory ? pop_memory : pop_rm_register;
+        return instruction->memory ? pop_memory : pop_rm_register;
     case STACK_PUSHA:
         return pusha;
     case STACK_POPA:

@@ -120,6 +120,7 @@ static void set_edx_eax(struct soft_cpu *cpu, uint64_t value)
 static void rdtsc(struct soft_cpu *cpu, const struct uop *uop)
 {
     check_time_stamp(cpu, uop);
+    soft_clock_set(cpu, uop);
     set_edx_eax(cpu, soft_tsc(cpu));
     NEXT(cpu, uop);
 }
@@ -127,6 +128,7 @@ static void rdtsc(struct soft_cpu *cpu, const struct uop *uop)
 static void rdtscp(struct soft_cpu *cpu, const struct uop *uop)
 {
     check_time_stamp(cpu, uop);
+    soft_clock_set(cpu, uop);
     set_edx_eax(cpu, soft_tsc(cpu));
     cpu->r[X86_RCX] = (uint32_t)cpu->msrs->tsc_aux;
     NEXT(cpu, uop);
@@ -144,6 +146,7 @@ static void rdpmc(struct soft_cpu *cpu, const struct uop *uop)
 static void rdmsr(struct soft_cpu *cpu, const struct uop *uop)
 {
     soft_check_supervisor(cpu, uop);
+    soft_clock_device(cpu, uop);
     set_edx_eax(cpu, soft_msr_read(cpu, uop, (uint32_t)cpu->r[X86_RCX]));
     NEXT(cpu, uop);
 }
@@ -153,6 +156,7 @@ static void wrmsr(struct soft_cpu *cpu, const struct uop *uop)
     uint64_t value = cpu->r[X86_RDX] << 32 | (uint32_t)cpu->r[X86_RAX];
 
     soft_check_supervisor(cpu, uop);
+    soft_clock_device(cpu, uop);
     soft_msr_write(cpu, uop, (uint32_t)cpu->r[X86_RCX], value);
     system_end(cpu, uop);
 }
@@ -181,12 +185,21 @@ static void serialize(struct soft_cpu *cpu, const struct uop *uop)
 /* ---- random numbers
  * ----------------------------------------------------------------------------- */
 
-/* From the host's kernel, which has better ones than a processor. CF says that there was
- * one; it can only be missing before the host has booted. */
+/* From the host's kernel, which has better ones than a processor, but not the same twice.
+ * It can only have none before the host has booted. */
+static bool get_random(struct soft_cpu *cpu, uint64_t *value)
+{
+    if (cpu->clock == NULL)
+        return getrandom(value, sizeof(*value), GRND_NONBLOCK) == sizeof(*value);
+    *value = soft_clock_random(cpu);
+    return true;
+}
+
+/* CF says that there was one. */
 static void take_random(struct soft_cpu *cpu, const struct uop *uop)
 {
     uint64_t value = 0;
-    bool got = getrandom(&value, sizeof(value), GRND_NONBLOCK) == sizeof(value);
+    bool got = get_random(cpu, &value);
 
     soft_register_set(cpu, uop->rm, uop->size, got ? value : 0);
     cpu->flags_overflow = 0;
@@ -220,18 +233,36 @@ static void clac(struct soft_cpu *cpu, const struct uop *uop)
     NEXT(cpu, uop);
 }
 
-/* ---- hypercalls
- * --------------------------------------------------------------------------------- */
+/* ---- protection keys (SDM 4.6.2)
+ * ---------------------------------------------------------------- */
 
-/* What Linux' KVM interface answers to a call it does not have. */
-#define HYPERCALL_UNKNOWN (-1000)
+static void check_key_access(struct soft_cpu *cpu, const struct uop *uop, bool write)
+{
+    if ((cpu->cr4 & X86_CR4_PKE) == 0)
+        soft_raise(cpu, uop, X86_VECTOR_UD);
+    if ((uint32_t)cpu->r[X86_RCX] != 0 || (write && (uint32_t)cpu->r[X86_RDX] != 0))
+        soft_raise_code(cpu, uop, X86_VECTOR_GP, 0);
+}
+
+static void rdpkru(struct soft_cpu *cpu, const struct uop *uop)
+{
+    check_key_access(cpu, uop, false);
+    set_edx_eax(cpu, cpu->key_rights[true]);
+    NEXT(cpu, uop);
+}
+
+static void wrpkru(struct soft_cpu *cpu, const struct uop *uop)
+{
+    check_key_access(cpu, uop, true);
+    soft_set_key_rights(cpu, true, (uint32_t)cpu->r[X86_RAX]);
+    system_end(cpu, uop);
+}
 
 static void hypercall(struct soft_cpu *cpu, const struct uop *uop)
 {
-    uint64_t answer = (uint64_t)(int64_t)HYPERCALL_UNKNOWN;
-
-    cpu->r[X86_RAX] = soft_in_64bit_code(cpu) ? answer : (uint32_t)answer;
-    NEXT(cpu, uop);
+    soft_clock_device(cpu, uop); /* it may send interrupts */
+    soft_hypercall(cpu);
+    system_end(cpu, uop);
 }
 
 soft_handler *select_system(const struct instruction *instruction, bool flags_dead)
@@ -256,6 +287,8 @@ soft_handler *select_system(const struct instruction *instruction, bool flags_de
         [SYSTEM_RDRAND] = rdrand,
         [SYSTEM_STAC] = stac,
         [SYSTEM_CLAC] = clac,
+        [SYSTEM_RDPKRU] = rdpkru,
+        [SYSTEM_WRPKRU] = wrpkru,
         [SYSTEM_HYPERCALL] = hypercall,
     };
 

@@ -25,7 +25,7 @@ static _Noreturn void raise_fault(struct soft_cpu *cpu, const struct uop *uop,
     cpu->fault = fault;
     if (uop != NULL) {
         cpu->rip = fault.software ? uop_next_rip(uop) : uop->rip;
-        cpu->retired += uop->ordinal;
+        cpu->retired += uop->ordinal + (fault.software ? 1u : 0u);
     }
     longjmp(cpu->unwind, UNWIND_FAULT);
 }
@@ -60,9 +60,12 @@ void soft_raise_page_fault(struct soft_cpu *cpu, const struct uop *uop, uint64_t
                                     .cr2 = linear});
 }
 
-void soft_leave(struct soft_cpu *cpu)
+void soft_run_alone(struct soft_cpu *cpu, const struct uop *uop)
 {
-    longjmp(cpu->unwind, UNWIND_DONE);
+    cpu->rip = uop->rip;
+    cpu->retired += uop->ordinal;
+    cpu->next_alone = true;
+    longjmp(cpu->unwind, UNWIND_AGAIN);
 }
 
 /* ---- attention
@@ -216,11 +219,13 @@ static bool look_around(struct soft_cpu *cpu, struct vcpu_exit *exit)
 /* ---- instructions
  * ---------------------------------------------------------------------------- */
 
-static void run_blocks(struct soft_cpu *cpu, uint32_t mode)
+/* At most `budget` blocks, which is not 0. */
+static void run_blocks(struct soft_cpu *cpu, uint32_t mode, uint32_t budget)
 {
     struct block *block;
 
-    cpu->budget = FLOW_BUDGET;
+    cpu->budget = budget;
+    cpu->single = (mode & MODE_SINGLE) != 0;
     block = block_find(cpu, mode);
     block->uops[0].run(cpu, block->uops);
 }
@@ -229,10 +234,41 @@ static void run_blocks(struct soft_cpu *cpu, uint32_t mode)
  * it matter (SDM 17.3.1). With TF set before it, #DB follows when it has completed. */
 static void run_single(struct soft_cpu *cpu)
 {
+    cpu->next_alone = false;
     (void)take(cpu, ATTENTION_SHADOW);
     soft_debug_check_execute(cpu);
     cpu->step_pending = (cpu->flags_system & X86_FLAGS_TF) != 0;
-    run_blocks(cpu, cpu->mode | MODE_SINGLE);
+    run_blocks(cpu, cpu->mode | MODE_SINGLE, 1);
+}
+
+/* How many blocks may follow each other. None overruns the next deadline of a
+ * deterministic VM: there it is 0 where one could. */
+static uint32_t block_budget(const struct soft_cpu *cpu)
+{
+    return (uint32_t)min_u64(FLOW_BUDGET, soft_clock_left(cpu) / BLOCK_LIMIT);
+}
+
+static void run_on(struct soft_cpu *cpu)
+{
+    uint32_t attention = atomic_load(&cpu->attention);
+    uint32_t budget = block_budget(cpu);
+
+    if (budget == 0 || cpu->next_alone ||
+        (attention & (ATTENTION_SHADOW | ATTENTION_TRAP)) != 0)
+        run_single(cpu);
+    else
+        run_blocks(cpu, cpu->mode, budget);
+}
+
+/* HLT: until the next deadline if the VM is deterministic, where none sleeps. */
+static void idle(struct soft_cpu *cpu)
+{
+    bool waits = cpu->activity == ACTIVITY_HALTED &&
+                 (cpu->flags_system & X86_FLAGS_IF) != 0 &&
+                 (atomic_load(&cpu->attention) & wake_bits(cpu)) == 0;
+
+    if (!waits || !soft_clock_skip(cpu))
+        sleep_until_attention(cpu);
 }
 
 /* Traps of the instruction that is done. */
@@ -260,14 +296,13 @@ void soft_cpu_run(struct soft_cpu *cpu, struct vcpu_exit *exit)
     }
     for (;;) {
         finish_step(cpu);
+        atomic_store_explicit(&cpu->retired_seen, cpu->retired, memory_order_relaxed);
+        soft_clock_advance(cpu);
         if (!look_around(cpu, exit))
             return;
-        if (cpu->activity != ACTIVITY_RUN)
-            sleep_until_attention(cpu);
-        else if ((atomic_load(&cpu->attention) & (ATTENTION_SHADOW | ATTENTION_TRAP)) !=
-                 0)
-            run_single(cpu);
+        if (cpu->activity == ACTIVITY_RUN)
+            run_on(cpu);
         else
-            run_blocks(cpu, cpu->mode);
+            idle(cpu);
     }
 }

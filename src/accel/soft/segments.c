@@ -19,18 +19,29 @@ static void store_memory(struct soft_cpu *cpu, const struct uop *uop)
     NEXT(cpu, uop);
 }
 
+/* Behind a load of a data segment. What follows in the block is for the old mode. */
+static void finish_data_load(struct soft_cpu *cpu, const struct uop *uop)
+{
+    bool flat = (cpu->mode & MODE_FLAT) != 0;
+
+    if (LIKELY(soft_in_64bit_code(cpu) || segment_all_flat(cpu) == flat))
+        NEXT(cpu, uop);
+    soft_cpu_update_mode(cpu);
+    system_end(cpu, uop);
+}
+
 static void load_from_register(struct soft_cpu *cpu, const struct uop *uop)
 {
     segment_load(cpu, uop, (enum x86_segment_register)uop->reg,
                  system_operand16(cpu, uop, false));
-    NEXT(cpu, uop);
+    finish_data_load(cpu, uop);
 }
 
 static void load_from_memory(struct soft_cpu *cpu, const struct uop *uop)
 {
     segment_load(cpu, uop, (enum x86_segment_register)uop->reg,
                  system_operand16(cpu, uop, true));
-    NEXT(cpu, uop);
+    finish_data_load(cpu, uop);
 }
 
 /* SDM 6.8.3: after a load of SS neither interrupts nor debug traps come before the next
@@ -86,7 +97,7 @@ static void pop_selector(struct soft_cpu *cpu, const struct uop *uop,
     static void pop_##name(struct soft_cpu *cpu, const struct uop *uop)                  \
     {                                                                                    \
         pop_selector(cpu, uop, which);                                                   \
-        NEXT(cpu, uop);                                                                  \
+        finish_data_load(cpu, uop);                                                      \
     }
 PUSH_AND_POP(es, X86_ES)
 PUSH_AND_POP(ds, X86_DS)
@@ -152,7 +163,7 @@ static void load_far_pointer(struct soft_cpu *cpu, const struct uop *uop,
     static void load_##name(struct soft_cpu *cpu, const struct uop *uop)                 \
     {                                                                                    \
         load_far_pointer(cpu, uop, which);                                               \
-        NEXT(cpu, uop);                                                                  \
+        finish_data_load(cpu, uop);                                                      \
     }
 LOAD_FAR_POINTER(es, X86_ES)
 LOAD_FAR_POINTER(ds, X86_DS)

@@ -168,6 +168,10 @@ void segment_load_real(struct soft_cpu *cpu, enum x86_segment_register which,
 void segment_load_virtual86(struct soft_cpu *cpu, enum x86_segment_register which,
                             uint16_t selector);
 
+/* Offsets in CS, SS, DS and ES are linear addresses, all of them allowed, and the stack
+ * is of 32 bits: what MODE_FLAT says. */
+bool segment_all_flat(const struct soft_cpu *cpu);
+
 /* Loads DS, ES, FS, GS or SS as MOV does in the current mode. */
 void segment_load(struct soft_cpu *cpu, const struct uop *uop,
                   enum x86_segment_register which, uint16_t selector);
@@ -187,7 +191,8 @@ void segment_check_target(struct soft_cpu *cpu, const struct uop *uop, uint16_t 
 void segment_enter_code(struct soft_cpu *cpu, uint16_t selector,
                         const struct descriptor *code, unsigned cpl, uint64_t offset);
 
-/* After a return to an outer level: data segments that it may not use become null. */
+/* After a return to an outer level: data segments that it may not use become null. The
+ * mode follows. */
 void segment_drop_inner(struct soft_cpu *cpu);
 
 /* LDTR and TR, from a selector: #GP for a wrong one, #NP if not present (LLDT, LTR). */

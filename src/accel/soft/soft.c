@@ -35,8 +35,14 @@ uint8_t *soft_vm_page(const struct soft_vm *vm, uint64_t gpa)
     return NULL;
 }
 
+static void on_device_write(void *context, uint64_t gpa, uint64_t size_bytes)
+{
+    code_pages_written_by_device(context, gpa, size_bytes);
+}
+
 static void soft_vm_destroy(struct accel_vm *vm)
 {
+    memory_on_write(vm->soft.memory, NULL, NULL);
     code_pages_finish(&vm->soft.code_pages);
     free(vm->soft.cpus);
     free(vm);
@@ -68,6 +74,7 @@ static int soft_vm_create(const struct accel_vm_options *options, struct memory 
     if (code_pages_init(&created->soft.code_pages,
                         regions[count - 1].gpa + regions[count - 1].size_bytes, err) < 0)
         goto fail;
+    memory_on_write(memory, on_device_write, &created->soft);
     *vm = created;
     return 0;
 
@@ -105,6 +112,7 @@ static int soft_vcpu_create(struct accel_vm *vm, uint32_t index, struct accel_vc
     cpu->index = index;
     cpu->irq = vm->soft.machine->irq_source(vm->soft.machine->context, index);
     vm->soft.cpus[index] = cpu;
+    soft_clock_start(cpu);
     if (block_cache_create(&cpu->blocks, err) < 0 || soft_mmu_create(cpu, err) < 0 ||
         soft_msrs_create(cpu, err) < 0) {
         soft_vcpu_destroy(created);
@@ -191,6 +199,11 @@ static uint64_t soft_vcpu_ns_until_tsc(const struct accel_vcpu *vcpu, uint64_t t
     return soft_ns_until_tsc(&vcpu->cpu, tsc);
 }
 
+static uint64_t soft_vcpu_instructions(const struct accel_vcpu *vcpu)
+{
+    return atomic_load_explicit(&vcpu->cpu.retired_seen, memory_order_relaxed);
+}
+
 const struct accel_ops accel_soft = {
     .name = "soft",
     .probe = soft_probe,
@@ -204,4 +217,5 @@ const struct accel_ops accel_soft = {
     .vcpu_kick = soft_vcpu_kick,
     .vcpu_event = soft_vcpu_event,
     .vcpu_ns_until_tsc = soft_vcpu_ns_until_tsc,
+    .vcpu_instructions = soft_vcpu_instructions,
 };

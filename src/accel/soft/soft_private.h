@@ -47,8 +47,37 @@ void soft_msrs_destroy(struct soft_cpu *cpu);
 uint64_t soft_msr_read(struct soft_cpu *cpu, const struct uop *uop, uint32_t index);
 void soft_msr_write(struct soft_cpu *cpu, const struct uop *uop, uint32_t index,
                     uint64_t value);
+
+/* ---- clock.c ---- */
 uint64_t soft_tsc(const struct soft_cpu *cpu);
 uint64_t soft_ns_until_tsc(const struct soft_cpu *cpu, uint64_t tsc); /* any thread */
+
+/* Deterministic VMs. The virtual clock is set to the instruction in progress: before
+ * somebody reads it. */
+static inline void soft_clock_set(struct soft_cpu *cpu, const struct uop *uop)
+{
+    if (cpu->clock != NULL)
+        virtual_clock_set(cpu->clock,
+                          cpu->clock_ahead_ns + cpu->retired + (uop ? uop->ordinal : 0u));
+}
+/* ... and the run loop looks for new deadlines when the block ends: before an access to a
+ * device. */
+static inline void soft_clock_device(struct soft_cpu *cpu, const struct uop *uop)
+{
+    soft_clock_set(cpu, uop);
+    if (cpu->clock != NULL)
+        cpu->budget = 1;
+}
+void soft_clock_start(struct soft_cpu *cpu);
+void soft_clock_advance(struct soft_cpu *cpu); /* calls the timers that are due */
+/* Instructions until the next deadline, or UINT64_MAX. */
+uint64_t soft_clock_left(const struct soft_cpu *cpu);
+/* Nothing is to do before the next deadline: it is now. False: there is none. */
+bool soft_clock_skip(struct soft_cpu *cpu);
+uint64_t soft_clock_random(struct soft_cpu *cpu);
+
+/* ---- hypercall.c: VMCALL and VMMCALL ---- */
+void soft_hypercall(struct soft_cpu *cpu);
 
 /* ---- mmu.c ---- */
 int soft_mmu_create(struct soft_cpu *cpu, struct error *err) MUST_CHECK;

@@ -20,7 +20,7 @@ static void small_memory_is_one_span_below_the_hole(void **state)
         {0x9fc00, 0x60400, BOOT_E820_RESERVED},
         {0x100000, 0x3f00000, BOOT_E820_RAM},
         {0xe0000000, 0x100000, BOOT_E820_RESERVED},
-        {0xfffbc000, 0x44000, BOOT_E820_RESERVED},
+        {0xfeffc000, 0x1004000, BOOT_E820_RESERVED},
     };
     struct fixture fixture;
     (void)state;
@@ -41,7 +41,7 @@ static void memory_above_3_gib_continues_at_4_gib(void **state)
         {0x9fc00, 0x60400, BOOT_E820_RESERVED},
         {0x100000, 0xbff00000, BOOT_E820_RAM},
         {0xe0000000, 0x100000, BOOT_E820_RESERVED},
-        {0xfffbc000, 0x44000, BOOT_E820_RESERVED},
+        {0xfeffc000, 0x1004000, BOOT_E820_RESERVED},
         {0x100000000, 0x1000, BOOT_E820_RAM},
     };
     struct fixture fixture;

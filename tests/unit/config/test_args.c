@@ -23,6 +23,8 @@ static void starts_from_the_defaults(void **state)
     assert_false(config.no_reboot);
     assert_int_equal(config.boot_timer, BOOT_TIMER_OFF);
     assert_int_equal(config.debug_exit_port, 0);
+    assert_false(config.test_device);
+    assert_false(config.hpet);
     assert_int_equal(config.verbosity, 0);
     config_finish(&config);
 }
@@ -48,18 +50,21 @@ static void reads_each_setting(void **state)
     (void)state;
     expect_parsed(&config,
                   WORDS("-k", "vmlinux", "--protocol", "pvh", "--cmdline=quiet",
-                        "--images", "copy", "--no-cache", "-m", "1536", "-c", "255",
-                        "--accel=kvm", "--ksm", "--prefault", "--console", "none",
-                        "--log", "out.txt", "--debug-console", "--debug-exit", "0xf4",
+                        "--images", "copy", "--transfer", "port", "--no-cache", "-m",
+                        "1536", "-c", "255", "--accel=kvm", "--hpet", "--ksm",
+                        "--prefault", "--console", "none", "--log", "out.txt",
+                        "--debug-console", "--debug-exit", "0xf4", "--test-device",
                         "--name", "web-1.a_b", "--timeout", "90", "--no-reboot",
                         "--boot-timer=json", "--boot-mark", "^login:", "--dry-run"));
     assert_string_equal(config.protocol, "pvh");
     assert_string_equal(config.cmdline, "quiet");
     assert_string_equal(config.images, "copy");
+    assert_string_equal(config.transfer, "port");
     assert_true(config.no_cache);
     assert_int_equal(config.memory_bytes, 1536 * MIB);
     assert_int_equal(config.cpu_count, 255);
     assert_string_equal(config.accel, "kvm");
+    assert_true(config.hpet);
     assert_true(config.ksm);
     assert_true(config.prefault);
     assert_false(config.huge_pages);
@@ -67,6 +72,7 @@ static void reads_each_setting(void **state)
     assert_string_equal(config.log_path, "out.txt");
     assert_true(config.debug_console);
     assert_int_equal(config.debug_exit_port, 0xf4);
+    assert_true(config.test_device);
     assert_string_equal(config.name, "web-1.a_b");
     assert_int_equal(config.timeout_seconds, 90);
     assert_true(config.no_reboot);

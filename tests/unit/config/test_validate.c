@@ -8,8 +8,6 @@ static void needs_something_to_boot(void **state)
     expect_refused(WORDS("-m", "64"),
                    "no kernel is given; name one as in 'husk run vmlinuz', or use "
                    "--firmware");
-    expect_refused(WORDS("k", "--firmware", "f"),
-                   "--kernel and --firmware exclude each other; leave one out");
     expect_refused(WORDS("k", "--protocol", "firmware"),
                    "--protocol firmware needs --firmware");
     expect_refused(WORDS("--firmware", "f", "-i", "a"),
@@ -28,6 +26,23 @@ static void huge_pages_hold_no_maps(void **state)
                    "--huge-pages cannot hold mapped files; leave out --images map");
     expect_parsed(&config, WORDS("k", "--huge-pages", "--memory", "64"));
     assert_true(config.huge_pages);
+    config_finish(&config);
+}
+
+static void deterministic_is_one_software_cpu(void **state)
+{
+    struct vm_config config;
+
+    (void)state;
+    expect_refused(WORDS("k", "--deterministic", "--accel", "kvm"),
+                   "--deterministic needs the software CPU; use --accel soft");
+    expect_refused(WORDS("k", "--deterministic", "-c", "2"),
+                   "--deterministic works with one vCPU only; use --cpus 1");
+    expect_parsed(&config, WORDS("k", "--deterministic", "--accel", "soft"));
+    assert_true(config.deterministic);
+    config_finish(&config);
+    expect_parsed(&config, WORDS("k", "--deterministic"));
+    assert_string_equal(config.accel, "auto");
     config_finish(&config);
 }
 
@@ -91,15 +106,18 @@ static void builds_the_command_line(void **state)
     static const struct {
         const char *words[8];
         const char *cmdline;
+        const char *own; /* without husk's default words */
     } cases[] = {
-        {{"k", NULL}, "console=ttyS0"},
-        {{"k", "-a", "ro", NULL}, "console=ttyS0 ro"},
-        {{"k", "--console", "none", NULL}, ""},
-        {{"k", "--console", "none", "-a", "ro", NULL}, "ro"},
-        {{"k", "--cmdline", "quiet", NULL}, "quiet"},
-        {{"k", "--cmdline", "quiet", "-a", "ro", "--", "x", NULL}, "quiet ro x"},
-        {{"k", "--cmdline", "", NULL}, ""},
-        {{"k", "--cmdline=", "--", "x", NULL}, "x"},
+        {{"k", NULL}, "console=ttyS0", ""},
+        {{"k", "-a", "ro", NULL}, "console=ttyS0 ro", "ro"},
+        {{"k", "--console", "none", NULL}, "", ""},
+        {{"k", "--console", "none", "-a", "ro", NULL}, "ro", "ro"},
+        {{"k", "--cmdline", "quiet", NULL}, "quiet", "quiet"},
+        {{"k", "--cmdline", "quiet", "-a", "ro", "--", "x", NULL},
+         "quiet ro x",
+         "quiet ro x"},
+        {{"k", "--cmdline", "", NULL}, "", ""},
+        {{"k", "--cmdline=", "--", "x", NULL}, "x", "x"},
     };
 
     (void)state;
@@ -111,6 +129,8 @@ static void builds_the_command_line(void **state)
         cmdline = config_cmdline(&config);
         assert_non_null(cmdline);
         assert_string_equal(cmdline, cases[i].cmdline);
+        assert_string_equal(cmdline + config_cmdline_default_bytes(&config),
+                            cases[i].own);
         free(cmdline);
         config_finish(&config);
     }
@@ -121,6 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(needs_something_to_boot),
         cmocka_unit_test(huge_pages_hold_no_maps),
+        cmocka_unit_test(deterministic_is_one_software_cpu),
         cmocka_unit_test(quiet_is_not_verbose),
         cmocka_unit_test(compiles_the_boot_mark),
         cmocka_unit_test(checks_names),

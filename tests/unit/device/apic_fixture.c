@@ -11,18 +11,6 @@
 
 #include "base/bytes.h"
 
-uint64_t fixture_now_ns;
-
-static uint64_t fixture_clock(void)
-{
-    return fixture_now_ns;
-}
-
-static void note_alarm(void *context, uint64_t deadline_ns)
-{
-    *(uint64_t *)context = deadline_ns;
-}
-
 static void note_event(void *context, uint32_t cpu_index, enum irq_event event,
                        uint8_t vector)
 {
@@ -50,7 +38,8 @@ int apic_setup(void **state)
     struct error err = ERROR_NONE;
 
     assert_non_null(fixture);
-    fixture_now_ns = 1000000000;
+    virtual_clock_init(&fixture->clock);
+    virtual_clock_set(&fixture->clock, 1000000000);
     fixture->apic_bus = (struct apic_bus){
         .lock = PTHREAD_MUTEX_INITIALIZER,
         .count = FIXTURE_CPUS,
@@ -61,15 +50,10 @@ int apic_setup(void **state)
                        .ns_until_tsc = answer_tsc,
                        .context = fixture},
     };
-    for (uint32_t i = 0; i < FIXTURE_CPUS; i++) {
-        const struct lapic_options options = {
-            .index = i,
-            .monotonic_ns = fixture_clock,
-            .alarm = {.set = note_alarm, .context = &fixture->alarms_ns[i]},
-        };
-
-        lapic_init(&fixture->lapics[i], &fixture->apic_bus, &options);
-    }
+    for (uint32_t i = 0; i < FIXTURE_CPUS; i++)
+        assert_int_equal(lapic_init(&fixture->lapics[i], &fixture->apic_bus, i,
+                                    &fixture->clock.clock, &err),
+                         0);
     output.context = &fixture->apic_bus;
     ioapic_init(&fixture->ioapic, &fixture->apic_bus);
     pic_init(&fixture->pic, &fixture->apic_bus.lock, output);
@@ -143,10 +127,7 @@ int apic_acknowledge(struct apic_fixture *fixture, unsigned cpu)
 
 void apic_pass_ns(struct apic_fixture *fixture, uint64_t ns)
 {
-    fixture_now_ns += ns;
-    for (unsigned i = 0; i < FIXTURE_CPUS; i++)
-        if (fixture->alarms_ns[i] <= fixture_now_ns)
-            lapic_timer_expired(&fixture->lapics[i]);
+    virtual_clock_advance(&fixture->clock, fixture->clock.now_ns + ns);
 }
 
 void apic_set_ioapic_pin(struct apic_fixture *fixture, unsigned pin, bool level)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/virtual_clock.h"
 #include "device/ioapic_private.h"
 #include "device/lapic_private.h"
 #include "device/pic_private.h"
@@ -15,6 +16,7 @@
 #define FIXTURE_EVENTS 4 /* kinds */
 
 struct apic_fixture {
+    struct virtual_clock clock;
     struct apic_bus apic_bus;
     struct lapic lapics[FIXTURE_CPUS];
     struct ioapic ioapic;
@@ -22,15 +24,11 @@ struct apic_fixture {
     struct bus ports;
     struct bus mmio;
 
-    uint64_t alarms_ns[FIXTURE_CPUS]; /* as last set */
     unsigned events[FIXTURE_CPUS][FIXTURE_EVENTS];
     uint8_t startup_vector[FIXTURE_CPUS];
     uint64_t ns_until_tsc; /* what the processors answer */
     uint64_t asked_tsc;
 };
-
-/* What monotonic_ns says. */
-extern uint64_t fixture_now_ns;
 
 /* cmocka fixtures: *state is a struct apic_fixture. All lapics but the first are as at
  * power-on; the first is enabled by software. */
@@ -86,7 +84,7 @@ void apic_enable(struct apic_fixture *fixture, unsigned cpu);
 void apic_enter_x2apic(struct apic_fixture *fixture, unsigned cpu);
 int apic_acknowledge(struct apic_fixture *fixture, unsigned cpu);
 
-/* Lets time pass and the alarms that are due go off. */
+/* Lets time pass and the timers that are due go off. */
 void apic_pass_ns(struct apic_fixture *fixture, uint64_t ns);
 
 /* Devices' ends, with the lock taken as irqchip.c does. */

@@ -89,7 +89,9 @@ struct machine_requests recorder_requests(struct recorder *recorder)
 
 struct chipset_options recorder_options(struct recorder *recorder)
 {
+    virtual_clock_init(&recorder->clock);
     return (struct chipset_options){
+        .clock = &recorder->clock.clock,
         .memory_bytes = 64 * MIB,
         .serial = true,
         .console = {.write = record_console, .context = recorder},

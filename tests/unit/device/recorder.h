@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/virtual_clock.h"
 #include "device/bus.h"
 #include "device/chipset.h"
 
@@ -14,6 +15,7 @@
 #define RECORDER_LINES 24
 
 struct recorder {
+    struct virtual_clock clock;
     struct bus ports;
     struct bus mmio;
     struct chipset *chipset;

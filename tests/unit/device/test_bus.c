@@ -55,6 +55,21 @@ static const struct bus_ops dword_ops = {
 static const struct bus_ops byte_ops = {
     .name = "byte", .width_bytes = 1, .read = fake_read, .write = fake_write};
 
+/* One access that counts its reads in the place of a value. */
+static void fake_read_string(void *device, uint64_t offset, unsigned size, uint32_t count,
+                             uint8_t *data)
+{
+    note(device, offset, size)->value = count;
+    for (uint32_t i = 0; i < size * count; i++)
+        data[i] = (uint8_t)(i + 1);
+}
+
+static const struct bus_ops string_ops = {.name = "string",
+                                          .width_bytes = 2,
+                                          .read = fake_read,
+                                          .write = fake_write,
+                                          .read_string = fake_read_string};
+
 static void attach(struct bus *bus, uint64_t start, uint64_t size,
                    const struct bus_ops *ops, struct fake *fake)
 {
@@ -187,6 +202,51 @@ static void does_odd_sizes_byte_by_byte(void **state)
         assert_access(&fake, i, i, 1);
 }
 
+static void strings_are_one_call_where_the_device_takes_them(void **state)
+{
+    struct fake fake;
+    struct bus bus;
+    uint8_t data[6] = {0};
+
+    (void)state;
+    bus_init(&bus, "port");
+    attach(&bus, 0x10, 4, &string_ops, &fake);
+    bus_read_string(&bus, 0x12, 2, 3, data);
+    assert_int_equal(fake.count, 1);
+    assert_access(&fake, 0, 2, 2);
+    assert_int_equal(fake.accesses[0].value, 3);
+    assert_memory_equal(data, "\1\2\3\4\5\6", 6);
+    /* Wider than the device, or across its end: as single reads are. */
+    bus_read_string(&bus, 0x10, 4, 1, data);
+    assert_int_equal(fake.count, 3);
+    assert_access(&fake, 1, 0, 2);
+    assert_access(&fake, 2, 2, 2);
+    bus_read_string(&bus, 0x13, 2, 2, data);
+    assert_memory_equal(data, "\xa3\xff\xa3\xff", 4);
+    assert_access(&fake, 3, 3, 1);
+    assert_access(&fake, 4, 3, 1);
+}
+
+static void strings_are_single_reads_elsewhere(void **state)
+{
+    struct fake fake;
+    struct bus bus;
+    uint8_t data[6] = {0};
+
+    (void)state;
+    bus_init(&bus, "port");
+    attach(&bus, 0x10, 4, &byte_ops, &fake);
+    bus_read_string(&bus, 0x11, 1, 3, data);
+    assert_int_equal(fake.count, 3);
+    assert_memory_equal(data, "\xa1\xa1\xa1", 3);
+    bus_read_string(&bus, 0x11, 2, 2, data);
+    assert_memory_equal(data, "\xa1\xa2\xa1\xa2", 4);
+    bus_read_string(&bus, 0x20, 2, 3, data);
+    assert_memory_equal(data, "\xff\xff\xff\xff\xff\xff", 6);
+    bus_read_string(&bus, 0x11, 1, 0, data);
+    assert_int_equal(fake.count, 7);
+}
+
 static void wraps_no_range(void **state)
 {
     struct error err = ERROR_NONE;
@@ -235,7 +295,7 @@ static void refuses_overlap_naming_both(void **state)
 
         assert_int_equal(
             bus_attach(&bus, cases[i].start, cases[i].size, &dword_ops, &fake, &err),
-            -EEXIST);
+            -EADDRNOTAVAIL);
         assert_string_equal(err.text, cases[i].text);
     }
     assert_int_equal(bus.count, 1);
@@ -267,6 +327,8 @@ int main(void)
         cmocka_unit_test(splits_what_is_wider_than_the_device),
         cmocka_unit_test(does_accesses_across_an_end_byte_by_byte),
         cmocka_unit_test(does_odd_sizes_byte_by_byte),
+        cmocka_unit_test(strings_are_one_call_where_the_device_takes_them),
+        cmocka_unit_test(strings_are_single_reads_elsewhere),
         cmocka_unit_test(wraps_no_range),
         cmocka_unit_test(refuses_overlap_naming_both),
         cmocka_unit_test(says_when_it_is_full),

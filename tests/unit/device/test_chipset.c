@@ -18,8 +18,9 @@ static void answers_at_these_addresses_only(void **state)
         uint64_t start;
         uint64_t size;
     } expected[] = {
-        {0x60, 1},  {0x64, 1},  {0x70, 2},  {0x92, 1},  {0xe9, 1},  {0x3f8, 8},
-        {0x501, 4}, {0x600, 4}, {0x604, 2}, {0x608, 4}, {0xcf8, 4}, {0xcfc, 4},
+        {0x60, 1},  {0x64, 1},  {0x70, 2},  {0x92, 1},  {0xe9, 1},
+        {0x3f8, 8}, {0x402, 1}, {0x501, 4}, {0x600, 4}, {0x604, 2},
+        {0x608, 4}, {0xcf8, 4}, {0xcfc, 4},
     };
     struct recorder *recorder = *state;
 
@@ -28,9 +29,11 @@ static void answers_at_these_addresses_only(void **state)
         assert_int_equal(recorder->ports.ranges[i].start, expected[i].start);
         assert_int_equal(recorder->ports.ranges[i].size, expected[i].size);
     }
-    assert_int_equal(recorder->mmio.count, 1);
-    assert_int_equal(recorder->mmio.ranges[0].start, 0xe0000000);
-    assert_int_equal(recorder->mmio.ranges[0].size, 0x100000);
+    assert_int_equal(recorder->mmio.count, 2);
+    assert_int_equal(recorder->mmio.ranges[0].start, 0xc0000000); /* PCI memory */
+    assert_int_equal(recorder->mmio.ranges[0].size, 0x20000000);
+    assert_int_equal(recorder->mmio.ranges[1].start, 0xe0000000);
+    assert_int_equal(recorder->mmio.ranges[1].size, 0x100000);
 }
 
 static void refuses_a_debug_exit_on_another_device(void **state)
@@ -45,7 +48,7 @@ static void refuses_a_debug_exit_on_another_device(void **state)
     options.debug_exit_port = 0x3f6;
     assert_int_equal(chipset_create(&options, &recorder.ports, &recorder.mmio,
                                     &recorder.chipset, &err),
-                     -EEXIST);
+                     -EADDRNOTAVAIL);
     assert_string_equal(err.text,
                         "debug exit needs port addresses 0x3f6 to 0x3f9, but serial port "
                         "has 0x3f8 to 0x3ff; choose another address");

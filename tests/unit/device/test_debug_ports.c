@@ -10,6 +10,7 @@
 #include "recorder.h"
 
 #define CONSOLE 0xe9
+#define FIRMWARE_CONSOLE 0x402
 #define EXIT 0x501
 
 static void console_can_be_found_and_written(void **state)
@@ -24,6 +25,17 @@ static void console_can_be_found_and_written(void **state)
     bus_write(&recorder->ports, CONSOLE, 4, 0x44434241); /* the next ports are nobody's */
     assert_string_equal(recorder->debug_console, "okA");
     assert_int_equal(bus_read(&recorder->ports, CONSOLE, 2), 0xffe9);
+}
+
+/* SeaBIOS and OVMF look for it there, by the same byte. */
+static void console_is_where_firmware_looks_for_it_too(void **state)
+{
+    struct recorder *recorder = *state;
+
+    assert_int_equal(port_in(recorder, FIRMWARE_CONSOLE), 0xe9);
+    port_out(recorder, FIRMWARE_CONSOLE, 'o');
+    port_out(recorder, CONSOLE, 'k');
+    assert_string_equal(recorder->debug_console, "ok");
 }
 
 static void exit_takes_every_width(void **state)
@@ -55,6 +67,7 @@ static void neither_is_there_unless_asked_for(void **state)
     options.debug_exit_port = 0;
     recorder_create_with(&recorder, &options);
     assert_int_equal(port_in(&recorder, CONSOLE), 0xff);
+    assert_int_equal(port_in(&recorder, FIRMWARE_CONSOLE), 0xff);
     assert_int_equal(port_in(&recorder, EXIT), 0xff);
     port_out(&recorder, CONSOLE, 'x');
     port_out(&recorder, EXIT, 1);
@@ -67,6 +80,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         RECORDED_TEST(console_can_be_found_and_written),
+        RECORDED_TEST(console_is_where_firmware_looks_for_it_too),
         RECORDED_TEST(exit_takes_every_width),
         cmocka_unit_test(neither_is_there_unless_asked_for),
     };

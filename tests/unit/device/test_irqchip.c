@@ -23,6 +23,7 @@
 
 struct fixture {
     struct loop *loop;
+    struct host_clock clock;
     struct bus ports;
     struct bus mmio;
     struct irqchip *irqchip;
@@ -86,13 +87,13 @@ static void out(struct fixture *fixture, uint16_t port, uint8_t value)
 static int set_up(void **state)
 {
     struct fixture *fixture = calloc(1, sizeof(*fixture));
-    struct irqchip_options options = {.cpu_count = CPUS,
-                                      .monotonic_ns = clock_monotonic_ns};
+    struct irqchip_options options = {.cpu_count = CPUS};
     struct error err = ERROR_NONE;
 
     assert_non_null(fixture);
     assert_int_equal(loop_create(&fixture->loop, &err), 0);
-    options.loop = fixture->loop;
+    host_clock_init(&fixture->clock, fixture->loop);
+    options.clock = &fixture->clock.clock;
     bus_init(&fixture->ports, "port");
     bus_init(&fixture->mmio, "MMIO");
     assert_int_equal(irqchip_create(&options, &fixture->ports, &fixture->mmio,
@@ -126,6 +127,8 @@ static void lines_reach_the_pins_that_the_madt_names(void **state)
 {
     struct fixture *fixture = *state;
 
+    out(fixture, 0x21, 0xff);
+    out(fixture, 0xa1, 0xff);
     open_all_pins(fixture);
     for (uint32_t line = 0; line < LAYOUT_IOAPIC_PINS; line++) {
         int expected = line == 0 ? PIN_VECTOR + 2 : PIN_VECTOR + (int)line;
@@ -139,6 +142,26 @@ static void lines_reach_the_pins_that_the_madt_names(void **state)
     irqchip_set_line(fixture->irqchip, LAYOUT_IOAPIC_PINS, true); /* there is none */
     irqchip_set_line(fixture->irqchip, UINT32_MAX, true);
     assert_int_equal(acknowledge(fixture, 0), -1);
+}
+
+static void replaced_timer_does_not_reach_its_line(void **state)
+{
+    struct fixture *fixture = *state;
+
+    open_all_pins(fixture);
+    irqchip_replace_timer(fixture->irqchip, true);
+    out(fixture, 0x43, 0x34); /* the output of counter 0 rises */
+    assert_int_equal(acknowledge(fixture, 0), -1);
+    irqchip_set_line(fixture->irqchip, LAYOUT_IRQ_TIMER, true);
+    assert_int_equal(acknowledge(fixture, 0), PIN_VECTOR + 2);
+    write_apic(fixture, 0, 0xb0, 0);
+    irqchip_set_line(fixture->irqchip, LAYOUT_IRQ_TIMER, false);
+    irqchip_replace_timer(fixture->irqchip, false);
+    assert_int_equal(acknowledge(fixture, 0), PIN_VECTOR + 2);
+    write_apic(fixture, 0, 0xb0, 0);
+    irqchip_replace_timer(fixture->irqchip, true);
+    irqchip_replace_timer(fixture->irqchip, false);
+    assert_int_equal(acknowledge(fixture, 0), PIN_VECTOR + 2);
 }
 
 static void isa_lines_reach_the_8259_too(void **state)
@@ -342,6 +365,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CHIP_TEST(lines_reach_the_pins_that_the_madt_names),
+        CHIP_TEST(replaced_timer_does_not_reach_its_line),
         CHIP_TEST(isa_lines_reach_the_8259_too),
         CHIP_TEST(messages_go_where_their_address_says),
         CHIP_TEST(redirectable_message_takes_the_least_busy),

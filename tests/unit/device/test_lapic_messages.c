@@ -62,6 +62,21 @@ static unsigned told(struct apic_fixture *fixture, enum irq_event event)
     return set;
 }
 
+/* What a processor sends without the command register. */
+static void sends_to_an_id_by_call(void **state)
+{
+    struct apic_fixture *fixture = *state;
+    const struct irq_source *source = &fixture->lapics[0].source;
+
+    assert_true(source->send(source->context, 2, 0x55));
+    assert_int_equal(receivers(fixture, 0x55), 0x4);
+    assert_true(source->send(source->context, 3, 0x400)); /* NMI */
+    assert_int_equal(told(fixture, IRQ_EVENT_NMI), 0x8);
+    assert_false(source->send(source->context, FIXTURE_CPUS, 0x55));
+    assert_false(source->send(source->context, 0xff, 0x55)); /* an id, not a broadcast */
+    assert_int_equal(receivers(fixture, 0x55), 0);
+}
+
 static void physical_destinations(void **state)
 {
     static const struct {
@@ -272,6 +287,7 @@ static void commands_are_edges(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        MESSAGE_TEST(sends_to_an_id_by_call),
         MESSAGE_TEST(physical_destinations),
         MESSAGE_TEST(shorthands),
         MESSAGE_TEST(flat_logical_destinations),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The local APIC's timer: counting, dividing, its three modes, and its alarms. */
+/* The local APIC's timer: counting, dividing, its three modes, and when it goes off. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,6 @@
 
 #include "apic_fixture.h"
 #include "base/bytes.h"
-#include "device/alarm.h"
 
 #define VECTOR 0x31
 #define PERIODIC 0x20000
@@ -47,7 +46,7 @@ static void one_shot_counts_down_once(void **state)
 
     program(fixture, VECTOR);
     apic_write(fixture, 0, APIC_REG_TIMER_INITIAL, 1000);
-    assert_int_equal(fixture->alarms_ns[0], fixture_now_ns + 1000);
+    assert_int_equal(fixture->lapics[0].timer.deadline_ns, fixture->clock.now_ns + 1000);
     assert_int_equal(current(fixture), 1000);
     apic_pass_ns(fixture, 1);
     assert_int_equal(current(fixture), 999);
@@ -57,7 +56,7 @@ static void one_shot_counts_down_once(void **state)
     apic_pass_ns(fixture, 1);
     assert_int_equal(current(fixture), 0);
     assert_int_equal(interrupts(fixture), 1);
-    assert_int_equal(fixture->alarms_ns[0], ALARM_OFF);
+    assert_int_equal(fixture->lapics[0].timer.deadline_ns, MACHINE_TIMER_OFF);
     apic_pass_ns(fixture, 100000);
     assert_int_equal(current(fixture), 0);
     assert_int_equal(interrupts(fixture), 0);
@@ -77,7 +76,8 @@ static void divides_by_what_the_register_says(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         apic_write(fixture, 0, APIC_REG_TIMER_DIVIDE, cases[i].configuration);
         apic_write(fixture, 0, APIC_REG_TIMER_INITIAL, 10);
-        assert_int_equal(fixture->alarms_ns[0], fixture_now_ns + 10 * cases[i].divisor);
+        assert_int_equal(fixture->lapics[0].timer.deadline_ns,
+                         fixture->clock.now_ns + 10 * cases[i].divisor);
         apic_pass_ns(fixture, 3 * cases[i].divisor);
         assert_int_equal(current(fixture), 7);
     }
@@ -92,24 +92,25 @@ static void a_new_divisor_goes_on_with_the_count(void **state)
     apic_pass_ns(fixture, 400);
     apic_write(fixture, 0, APIC_REG_TIMER_DIVIDE, 0x3); /* by 16 */
     assert_int_equal(current(fixture), 600);
-    assert_int_equal(fixture->alarms_ns[0], fixture_now_ns + UINT64_C(600) * 16);
+    assert_int_equal(fixture->lapics[0].timer.deadline_ns,
+                     fixture->clock.now_ns + UINT64_C(600) * 16);
 }
 
 static void periodic_keeps_its_phase(void **state)
 {
     struct apic_fixture *fixture = *state;
-    uint64_t start_ns = fixture_now_ns;
+    uint64_t start_ns = fixture->clock.now_ns;
 
     program(fixture, PERIODIC | VECTOR);
     apic_write(fixture, 0, APIC_REG_TIMER_INITIAL, 1000000);
     apic_pass_ns(fixture, 1000000);
     assert_int_equal(interrupts(fixture), 1);
-    assert_int_equal(fixture->alarms_ns[0], start_ns + 2000000);
+    assert_int_equal(fixture->lapics[0].timer.deadline_ns, start_ns + 2000000);
     assert_int_equal(current(fixture), 1000000);
     /* The host was late: three and a half periods are one interrupt. */
     apic_pass_ns(fixture, 3500000);
     assert_int_equal(interrupts(fixture), 1);
-    assert_int_equal(fixture->alarms_ns[0], start_ns + 5000000);
+    assert_int_equal(fixture->lapics[0].timer.deadline_ns, start_ns + 5000000);
     assert_int_equal(current(fixture), 500000);
 }
 
@@ -121,7 +122,8 @@ static void tiny_periods_do_not_keep_the_host_busy(void **state)
     apic_write(fixture, 0, APIC_REG_TIMER_INITIAL, 1);
     apic_pass_ns(fixture, 1);
     assert_int_equal(interrupts(fixture), 1);
-    assert_int_equal(fixture->alarms_ns[0], fixture_now_ns + 100000);
+    assert_int_equal(fixture->lapics[0].timer.deadline_ns,
+                     fixture->clock.now_ns + 100000);
 }
 
 static void zero_stops(void **state)
@@ -131,7 +133,7 @@ static void zero_stops(void **state)
     program(fixture, PERIODIC | VECTOR);
     apic_write(fixture, 0, APIC_REG_TIMER_INITIAL, 1000);
     apic_write(fixture, 0, APIC_REG_TIMER_INITIAL, 0);
-    assert_int_equal(fixture->alarms_ns[0], ALARM_OFF);
+    assert_int_equal(fixture->lapics[0].timer.deadline_ns, MACHINE_TIMER_OFF);
     assert_int_equal(current(fixture), 0);
     apic_pass_ns(fixture, 5000);
     assert_int_equal(interrupts(fixture), 0);
@@ -170,7 +172,7 @@ static void count_goes_on_between_one_shot_and_periodic(void **state)
     assert_int_equal(current(fixture), 0);
     apic_write(fixture, 0, APIC_REG_LVT_TIMER, PERIODIC | VECTOR);
     assert_int_equal(current(fixture), 0); /* until a count is written */
-    assert_int_equal(fixture->alarms_ns[0], ALARM_OFF);
+    assert_int_equal(fixture->lapics[0].timer.deadline_ns, MACHINE_TIMER_OFF);
 }
 
 static void one_shot_after_missed_periods_ends_with_the_current(void **state)
@@ -179,10 +181,10 @@ static void one_shot_after_missed_periods_ends_with_the_current(void **state)
 
     program(fixture, PERIODIC | VECTOR);
     apic_write(fixture, 0, APIC_REG_TIMER_INITIAL, 1000);
-    fixture_now_ns += 2300; /* the alarm has not gone off yet */
+    fixture->clock.now_ns += 2300; /* the timer has not gone off yet */
     apic_write(fixture, 0, APIC_REG_LVT_TIMER, VECTOR);
     assert_int_equal(current(fixture), 700);
-    assert_int_equal(fixture->alarms_ns[0], fixture_now_ns + 700);
+    assert_int_equal(fixture->lapics[0].timer.deadline_ns, fixture->clock.now_ns + 700);
 }
 
 /* The guest is faster than the loop's thread. */
@@ -192,38 +194,38 @@ static void what_is_due_comes_before_a_change(void **state)
 
     program(fixture, VECTOR);
     apic_write(fixture, 0, APIC_REG_TIMER_INITIAL, 1000);
-    fixture_now_ns += 1000;
+    fixture->clock.now_ns += 1000;
     apic_write(fixture, 0, APIC_REG_LVT_TIMER, PERIODIC | VECTOR);
     assert_int_equal(current(fixture), 0); /* the shot is over */
     assert_int_equal(interrupts(fixture), 1);
 
     apic_write(fixture, 0, APIC_REG_LVT_TIMER, VECTOR);
     apic_write(fixture, 0, APIC_REG_TIMER_INITIAL, 1000);
-    fixture_now_ns += 1000;
+    fixture->clock.now_ns += 1000;
     apic_write(fixture, 0, APIC_REG_TIMER_INITIAL, 5000);
     assert_int_equal(interrupts(fixture), 1);
     assert_int_equal(current(fixture), 5000);
 
-    fixture_now_ns += 5000;
+    fixture->clock.now_ns += 5000;
     apic_write(fixture, 0, APIC_REG_LVT_TIMER, MASKED | VECTOR);
     assert_int_equal(interrupts(fixture), 1);
 
     apic_write(fixture, 0, APIC_REG_LVT_TIMER, DEADLINE | VECTOR);
     fixture->ns_until_tsc = 1000;
     assert_true(apic_write_msr(fixture, 0, MSR_TSC_DEADLINE, 7));
-    fixture_now_ns += 1000;
+    fixture->clock.now_ns += 1000;
     fixture->ns_until_tsc = 0;
     apic_write(fixture, 0, APIC_REG_LVT_TIMER, VECTOR);
     assert_int_equal(interrupts(fixture), 1);
 }
 
-static void an_alarm_that_comes_too_early_does_nothing(void **state)
+static void a_call_that_comes_too_early_does_nothing(void **state)
 {
     struct apic_fixture *fixture = *state;
 
     program(fixture, VECTOR);
     apic_write(fixture, 0, APIC_REG_TIMER_INITIAL, 1000);
-    fixture_now_ns += 999;
+    fixture->clock.now_ns += 999;
     lapic_timer_expired(&fixture->lapics[0]);
     assert_int_equal(interrupts(fixture), 0);
     assert_int_equal(current(fixture), 1);
@@ -240,7 +242,7 @@ static void deadline_fires_when_the_counter_has_arrived(void **state)
     fixture->ns_until_tsc = 5000;
     assert_true(apic_write_msr(fixture, 0, MSR_TSC_DEADLINE, 0x123456789));
     assert_int_equal(fixture->asked_tsc, 0x123456789);
-    assert_int_equal(fixture->alarms_ns[0], fixture_now_ns + 5000);
+    assert_int_equal(fixture->lapics[0].timer.deadline_ns, fixture->clock.now_ns + 5000);
     assert_true(apic_read_msr(fixture, 0, MSR_TSC_DEADLINE, &value));
     assert_int_equal(value, 0x123456789);
     assert_int_equal(current(fixture), 0);
@@ -248,11 +250,11 @@ static void deadline_fires_when_the_counter_has_arrived(void **state)
     fixture->ns_until_tsc = 3; /* the counter lags behind the clock */
     apic_pass_ns(fixture, 5000);
     assert_int_equal(interrupts(fixture), 0);
-    assert_int_equal(fixture->alarms_ns[0], fixture_now_ns + 3);
+    assert_int_equal(fixture->lapics[0].timer.deadline_ns, fixture->clock.now_ns + 3);
     fixture->ns_until_tsc = 0;
     apic_pass_ns(fixture, 3);
     assert_int_equal(interrupts(fixture), 1);
-    assert_int_equal(fixture->alarms_ns[0], ALARM_OFF);
+    assert_int_equal(fixture->lapics[0].timer.deadline_ns, MACHINE_TIMER_OFF);
     assert_true(apic_read_msr(fixture, 0, MSR_TSC_DEADLINE, &value));
     assert_int_equal(value, 0);
 }
@@ -265,7 +267,7 @@ static void past_deadline_fires_at_once(void **state)
     fixture->ns_until_tsc = 0;
     assert_true(apic_write_msr(fixture, 0, MSR_TSC_DEADLINE, 1));
     assert_int_equal(interrupts(fixture), 1);
-    assert_int_equal(fixture->alarms_ns[0], ALARM_OFF);
+    assert_int_equal(fixture->lapics[0].timer.deadline_ns, MACHINE_TIMER_OFF);
 }
 
 static void deadline_of_zero_disarms(void **state)
@@ -276,7 +278,7 @@ static void deadline_of_zero_disarms(void **state)
     fixture->ns_until_tsc = 5000;
     assert_true(apic_write_msr(fixture, 0, MSR_TSC_DEADLINE, 9));
     assert_true(apic_write_msr(fixture, 0, MSR_TSC_DEADLINE, 0));
-    assert_int_equal(fixture->alarms_ns[0], ALARM_OFF);
+    assert_int_equal(fixture->lapics[0].timer.deadline_ns, MACHINE_TIMER_OFF);
     fixture->ns_until_tsc = 0;
     apic_pass_ns(fixture, 5000);
     assert_int_equal(interrupts(fixture), 0);
@@ -289,7 +291,8 @@ static void far_deadlines_do_not_wrap(void **state)
     program(fixture, DEADLINE | VECTOR);
     fixture->ns_until_tsc = UINT64_MAX;
     assert_true(apic_write_msr(fixture, 0, MSR_TSC_DEADLINE, UINT64_MAX));
-    assert_int_equal(fixture->alarms_ns[0], fixture_now_ns + (UINT64_C(1) << 62));
+    assert_int_equal(fixture->lapics[0].timer.deadline_ns,
+                     fixture->clock.now_ns + (UINT64_C(1) << 62));
 }
 
 static void other_modes_have_no_deadline(void **state)
@@ -301,7 +304,7 @@ static void other_modes_have_no_deadline(void **state)
     assert_true(apic_write_msr(fixture, 0, MSR_TSC_DEADLINE, 77));
     assert_true(apic_read_msr(fixture, 0, MSR_TSC_DEADLINE, &value));
     assert_int_equal(value, 0);
-    assert_int_equal(fixture->alarms_ns[0], ALARM_OFF);
+    assert_int_equal(fixture->lapics[0].timer.deadline_ns, MACHINE_TIMER_OFF);
     assert_int_equal(interrupts(fixture), 0);
 }
 
@@ -312,7 +315,7 @@ static void deadline_mode_has_no_count(void **state)
     program(fixture, DEADLINE | VECTOR);
     apic_write(fixture, 0, APIC_REG_TIMER_INITIAL, 1000);
     assert_int_equal(apic_read(fixture, 0, APIC_REG_TIMER_INITIAL), 0);
-    assert_int_equal(fixture->alarms_ns[0], ALARM_OFF);
+    assert_int_equal(fixture->lapics[0].timer.deadline_ns, MACHINE_TIMER_OFF);
 }
 
 static void switching_from_and_to_deadlines_disarms(void **state)
@@ -323,11 +326,11 @@ static void switching_from_and_to_deadlines_disarms(void **state)
     program(fixture, VECTOR);
     apic_write(fixture, 0, APIC_REG_TIMER_INITIAL, 1000);
     apic_write(fixture, 0, APIC_REG_LVT_TIMER, DEADLINE | VECTOR);
-    assert_int_equal(fixture->alarms_ns[0], ALARM_OFF);
+    assert_int_equal(fixture->lapics[0].timer.deadline_ns, MACHINE_TIMER_OFF);
     fixture->ns_until_tsc = 5000;
     assert_true(apic_write_msr(fixture, 0, MSR_TSC_DEADLINE, 9));
     apic_write(fixture, 0, APIC_REG_LVT_TIMER, VECTOR);
-    assert_int_equal(fixture->alarms_ns[0], ALARM_OFF);
+    assert_int_equal(fixture->lapics[0].timer.deadline_ns, MACHINE_TIMER_OFF);
     apic_write(fixture, 0, APIC_REG_LVT_TIMER, DEADLINE | VECTOR);
     assert_true(apic_read_msr(fixture, 0, MSR_TSC_DEADLINE, &value));
     assert_int_equal(value, 0);
@@ -341,7 +344,7 @@ static void init_stops_the_timer(void **state)
     apic_write(fixture, 0, APIC_REG_TIMER_INITIAL, 1000);
     apic_write(fixture, 1, APIC_REG_ICR_HIGH, 0);
     apic_write(fixture, 1, APIC_REG_ICR, 0x4500);
-    assert_int_equal(fixture->alarms_ns[0], ALARM_OFF);
+    assert_int_equal(fixture->lapics[0].timer.deadline_ns, MACHINE_TIMER_OFF);
 }
 
 int main(void)
@@ -357,7 +360,7 @@ int main(void)
         APIC_TEST(count_goes_on_between_one_shot_and_periodic),
         APIC_TEST(one_shot_after_missed_periods_ends_with_the_current),
         APIC_TEST(what_is_due_comes_before_a_change),
-        APIC_TEST(an_alarm_that_comes_too_early_does_nothing),
+        APIC_TEST(a_call_that_comes_too_early_does_nothing),
         APIC_TEST(deadline_fires_when_the_counter_has_arrived),
         APIC_TEST(past_deadline_fires_at_once),
         APIC_TEST(deadline_of_zero_disarms),

@@ -55,15 +55,19 @@ static int take(struct apic_fixture *fixture)
     return apic_acknowledge(fixture, 0);
 }
 
-static void masks_all_at_power_on(void **state)
+static void power_on_is_as_firmware_leaves_it(void **state)
 {
     struct apic_fixture *fixture = *state;
 
-    assert_int_equal(in(fixture, MASTER + 1), 0xff);
-    assert_int_equal(in(fixture, SLAVE + 1), 0xff);
+    assert_int_equal(in(fixture, MASTER + 1), 0xfb);
+    assert_int_equal(in(fixture, SLAVE + 1), 0xf3);
     apic_set_pic_line(fixture, 0, true);
     assert_int_equal(fixture->events[0][IRQ_EVENT_INTERRUPT], 0);
     assert_int_equal(take(fixture), -1);
+    pulse(fixture, 11); /* line 3 of the second chip, at vector 0x70 */
+    assert_int_equal(take(fixture), 0x73);
+    out(fixture, MASTER + 1, 0);
+    assert_int_equal(take(fixture), 0x08);
 }
 
 static void line_is_a_vector_until_it_ends(void **state)
@@ -322,7 +326,7 @@ static void is_before_the_local_apics_own_interrupts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        APIC_TEST(masks_all_at_power_on),
+        APIC_TEST(power_on_is_as_firmware_leaves_it),
         PIC_TEST(line_is_a_vector_until_it_ends),
         PIC_TEST(lower_lines_wait_and_higher_nest),
         PIC_TEST(second_chip_comes_through_the_first),

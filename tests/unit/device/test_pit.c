@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
+#include "base/virtual_clock.h"
 #include "device/pit_private.h"
 
 #define COUNTER0 0x40
@@ -18,26 +19,12 @@
 #define SYSTEM 0x61
 
 struct fixture {
+    struct virtual_clock clock;
     struct pit pit;
     struct bus ports;
-    uint64_t alarm_ns;
     bool line;
     unsigned rises;
 };
-
-static uint64_t now_ns;
-
-static uint64_t fake_clock(void)
-{
-    return now_ns;
-}
-
-static void note_alarm(void *context, uint64_t deadline_ns)
-{
-    struct fixture *fixture = context;
-
-    fixture->alarm_ns = deadline_ns;
-}
 
 static void note_line(void *context, uint32_t line, bool level)
 {
@@ -55,10 +42,13 @@ static int set_up(void **state)
     struct error err = ERROR_NONE;
 
     assert_non_null(fixture);
-    now_ns = 5000000000;
+    virtual_clock_init(&fixture->clock);
+    virtual_clock_set(&fixture->clock, 5000000000);
     bus_init(&fixture->ports, "port");
-    pit_init(&fixture->pit, (struct irq_line){.set = note_line, .context = fixture},
-             (struct alarm){.set = note_alarm, .context = fixture}, fake_clock);
+    assert_int_equal(pit_init(&fixture->pit,
+                              (struct irq_line){.set = note_line, .context = fixture},
+                              &fixture->clock.clock, &err),
+                     0);
     assert_int_equal(pit_attach(&fixture->pit, &fixture->ports, &err), 0);
     *state = fixture;
     return 0;
@@ -96,9 +86,8 @@ static void out_both(struct fixture *fixture, uint16_t port, unsigned value)
 /* Moves time to just after `ticks` of 1/1193182 s since the test began. */
 static void at_tick(struct fixture *fixture, uint64_t ticks)
 {
-    now_ns = 5000000000 + (ticks * 1000000000 + 1193181) / 1193182;
-    if (fixture->alarm_ns <= now_ns)
-        pit_expired(&fixture->pit);
+    virtual_clock_advance(&fixture->clock,
+                          5000000000 + (ticks * 1000000000 + 1193181) / 1193182);
 }
 
 static bool output2(struct fixture *fixture)
@@ -365,9 +354,9 @@ static void refresh_bit_toggles(void **state)
     struct fixture *fixture = *state;
     uint8_t first = in(fixture, SYSTEM) & 0x10;
 
-    now_ns += 15085;
+    fixture->clock.now_ns += 15085;
     assert_int_equal(in(fixture, SYSTEM) & 0x10, first ^ 0x10);
-    now_ns += 15085;
+    fixture->clock.now_ns += 15085;
     assert_int_equal(in(fixture, SYSTEM) & 0x10, first);
 }
 
@@ -377,7 +366,7 @@ static void nothing_is_armed_at_power_on(void **state)
 {
     struct fixture *fixture = *state;
 
-    assert_int_equal(fixture->alarm_ns, ALARM_OFF);
+    assert_int_equal(fixture->pit.timer.deadline_ns, MACHINE_TIMER_OFF);
     assert_false(fixture->line);
 }
 
@@ -387,15 +376,15 @@ static void one_shot_raises_the_line_once(void **state)
 
     out(fixture, CONTROL, 0x30);
     assert_false(fixture->line);
-    assert_int_equal(fixture->alarm_ns, ALARM_OFF);
+    assert_int_equal(fixture->pit.timer.deadline_ns, MACHINE_TIMER_OFF);
     out_both(fixture, COUNTER0, 1193);
-    assert_int_equal(fixture->alarm_ns, 5000000000 + 999848);
+    assert_int_equal(fixture->pit.timer.deadline_ns, 5000000000 + 999848);
     at_tick(fixture, 1192);
     assert_int_equal(fixture->rises, 0);
     at_tick(fixture, 1193);
     assert_int_equal(fixture->rises, 1);
     assert_true(fixture->line);
-    assert_int_equal(fixture->alarm_ns, ALARM_OFF);
+    assert_int_equal(fixture->pit.timer.deadline_ns, MACHINE_TIMER_OFF);
     out(fixture, CONTROL, 0x30);
     assert_false(fixture->line);
 }
@@ -406,14 +395,14 @@ static void rate_and_square_interrupt_each_period(void **state)
     struct fixture *fixture = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(controls); i++) {
-        now_ns = 5000000000;
+        virtual_clock_set(&fixture->clock, 5000000000);
         out(fixture, CONTROL, controls[i]);
         fixture->rises = 0;
         out_both(fixture, COUNTER0, 11932);
-        assert_int_equal(fixture->alarm_ns, 5000000000 + 10000151);
+        assert_int_equal(fixture->pit.timer.deadline_ns, 5000000000 + 10000151);
         at_tick(fixture, 11932);
         assert_int_equal(fixture->rises, 1);
-        assert_int_equal(fixture->alarm_ns, 5000000000 + 20000302);
+        assert_int_equal(fixture->pit.timer.deadline_ns, 5000000000 + 20000302);
         at_tick(fixture, UINT64_C(2) * 11932);
         assert_int_equal(fixture->rises, 2);
     }
@@ -428,7 +417,7 @@ static void missed_periods_are_one_and_the_phase_is_kept(void **state)
     fixture->rises = 0;
     at_tick(fixture, UINT64_C(3) * 11932 + 5000);
     assert_int_equal(fixture->rises, 1);
-    assert_int_equal(fixture->alarm_ns, 5000000000 + 40000604);
+    assert_int_equal(fixture->pit.timer.deadline_ns, 5000000000 + 40000604);
 }
 
 static void tiny_periods_do_not_keep_the_host_busy(void **state)
@@ -438,7 +427,7 @@ static void tiny_periods_do_not_keep_the_host_busy(void **state)
     out(fixture, CONTROL, 0x34);
     out_both(fixture, COUNTER0, 1);
     at_tick(fixture, 1);
-    assert_int_equal(fixture->alarm_ns, now_ns + 100000);
+    assert_int_equal(fixture->pit.timer.deadline_ns, fixture->clock.now_ns + 100000);
 }
 
 static void strobe_interrupts_once(void **state)
@@ -450,7 +439,7 @@ static void strobe_interrupts_once(void **state)
     fixture->rises = 0;
     at_tick(fixture, 1000);
     assert_int_equal(fixture->rises, 1);
-    assert_int_equal(fixture->alarm_ns, ALARM_OFF);
+    assert_int_equal(fixture->pit.timer.deadline_ns, MACHINE_TIMER_OFF);
 }
 
 static void modes_that_wait_for_the_gate_never_interrupt(void **state)
@@ -459,19 +448,19 @@ static void modes_that_wait_for_the_gate_never_interrupt(void **state)
 
     out(fixture, CONTROL, 0x32);
     out_both(fixture, COUNTER0, 1000);
-    assert_int_equal(fixture->alarm_ns, ALARM_OFF);
+    assert_int_equal(fixture->pit.timer.deadline_ns, MACHINE_TIMER_OFF);
 }
 
-static void early_alarm_does_nothing(void **state)
+static void early_call_does_nothing(void **state)
 {
     struct fixture *fixture = *state;
 
     out(fixture, CONTROL, 0x30);
     out_both(fixture, COUNTER0, 1193);
-    now_ns += 999847;
+    fixture->clock.now_ns += 999847;
     pit_expired(&fixture->pit);
     assert_int_equal(fixture->rises, 0);
-    assert_int_equal(fixture->alarm_ns, 5000000000 + 999848);
+    assert_int_equal(fixture->pit.timer.deadline_ns, 5000000000 + 999848);
 }
 
 static void reset_stops_everything(void **state)
@@ -482,7 +471,7 @@ static void reset_stops_everything(void **state)
     out_both(fixture, COUNTER0, 1193);
     out(fixture, SYSTEM, 0x03);
     pit_reset(&fixture->pit);
-    assert_int_equal(fixture->alarm_ns, ALARM_OFF);
+    assert_int_equal(fixture->pit.timer.deadline_ns, MACHINE_TIMER_OFF);
     assert_int_equal(in(fixture, SYSTEM) & ~0x30, 0);
 }
 
@@ -516,7 +505,7 @@ int main(void)
         PIT_TEST(tiny_periods_do_not_keep_the_host_busy),
         PIT_TEST(strobe_interrupts_once),
         PIT_TEST(modes_that_wait_for_the_gate_never_interrupt),
-        PIT_TEST(early_alarm_does_nothing),
+        PIT_TEST(early_call_does_nothing),
         PIT_TEST(reset_stops_everything),
     };
 

@@ -17,26 +17,76 @@
 #define NOW_SECONDS 1772323198
 static struct timespec host_time;
 
-static struct timespec fake_host_time(void)
+static struct timespec fake_time_of_day(const struct machine_clock *clock)
 {
+    (void)clock;
     return host_time;
 }
+
+/* Starts at 0 with NOW_SECONDS. */
+static uint64_t fake_now_ns(const struct machine_clock *clock)
+{
+    (void)clock;
+    return (uint64_t)(host_time.tv_sec - NOW_SECONDS) * 1000000000 +
+           (uint64_t)host_time.tv_nsec;
+}
+
+static int accept_timer(struct machine_timer *timer, struct error *err)
+{
+    (void)timer;
+    (void)err;
+    return 0;
+}
+
+static void note_deadline(struct machine_timer *timer, uint64_t deadline_ns)
+{
+    timer->deadline_ns = deadline_ns;
+}
+
+static const struct machine_clock_ops fake_clock_ops = {
+    .now_ns = fake_now_ns,
+    .time_of_day = fake_time_of_day,
+    .timer_init = accept_timer,
+    .timer_set = note_deadline,
+};
+static struct machine_clock fake_clock = {.ops = &fake_clock_ops};
 
 struct fixture {
     struct bus ports;
     struct rtc rtc;
+    bool line;
+    unsigned rises;
 };
+
+static void note_line(void *context, uint32_t line, bool level)
+{
+    struct fixture *fixture = context;
+
+    assert_int_equal(line, 8);
+    assert_int_not_equal(level, fixture->line);
+    fixture->line = level;
+    fixture->rises += level;
+}
+
+static void create(struct fixture *fixture, uint64_t memory_bytes)
+{
+    const struct irq_line line = {.set = note_line, .context = fixture, .line = 8};
+    struct error err = ERROR_NONE;
+
+    bus_init(&fixture->ports, "port");
+    assert_int_equal(rtc_init(&fixture->rtc, memory_bytes, &fake_clock, line, &err), 0);
+    assert_int_equal(rtc_attach(&fixture->rtc, &fixture->ports, &err), 0);
+}
 
 static int setup(void **state)
 {
     static struct fixture fixture;
-    struct error err = ERROR_NONE;
 
+    fixture = (struct fixture){.line = false};
     host_time = (struct timespec){.tv_sec = NOW_SECONDS, .tv_nsec = 250000000};
-    bus_init(&fixture.ports, "port");
-    rtc_init(&fixture.rtc, 64 * MIB, fake_host_time);
+    create(&fixture, 64 * MIB);
     *state = &fixture;
-    return rtc_attach(&fixture.rtc, &fixture.ports, &err);
+    return 0;
 }
 
 static uint8_t cmos_read(struct fixture *fixture, uint8_t index)
@@ -264,6 +314,117 @@ static void a_host_clock_set_back_sets_no_flag(void **state)
     assert_int_equal(cmos_read(*state, 0x0c), 0);
 }
 
+/* ---- interrupts ---- */
+
+/* Lets time pass, and the timer go off if it is due. */
+static void at_ns(struct fixture *fixture, uint64_t now_ns)
+{
+    host_time.tv_sec = NOW_SECONDS + (time_t)(now_ns / 1000000000);
+    host_time.tv_nsec = (long)(now_ns % 1000000000);
+    if (fixture->rtc.timer.deadline_ns <= now_ns)
+        rtc_expired(&fixture->rtc);
+}
+
+static void periodic_interrupts_wait_for_register_c(void **state)
+{
+    struct fixture *fixture = *state;
+
+    cmos_write(fixture, 0x0b, 0x42); /* 1024 Hz; it is 0.25 s */
+    assert_int_equal(fixture->rtc.timer.deadline_ns, 250976563); /* 257/1024 s */
+    at_ns(fixture, 250976562);
+    assert_false(fixture->line);
+    at_ns(fixture, 250976563);
+    assert_true(fixture->line);
+    assert_int_equal(fixture->rtc.timer.deadline_ns, MACHINE_TIMER_OFF);
+    assert_int_equal(cmos_read(fixture, 0x0c), 0xc0);
+    assert_false(fixture->line);
+    assert_int_equal(fixture->rtc.timer.deadline_ns, 251953125);
+    at_ns(fixture, 260000000); /* late: the missed ones are one */
+    assert_int_equal(fixture->rises, 2);
+    cmos_write(fixture, 0x0b, 0x02);
+    assert_false(fixture->line);
+    assert_int_equal(fixture->rtc.timer.deadline_ns, MACHINE_TIMER_OFF);
+}
+
+static void update_interrupts_come_with_the_second(void **state)
+{
+    struct fixture *fixture = *state;
+
+    cmos_write(fixture, 0x0b, 0x12);
+    assert_int_equal(fixture->rtc.timer.deadline_ns, 1000000000);
+    at_ns(fixture, 1000000000);
+    assert_true(fixture->line);
+    assert_int_equal(cmos_read(fixture, 0x0c), 0xd0); /* a period is over, too */
+    assert_int_equal(fixture->rtc.timer.deadline_ns, 2000000000);
+}
+
+static void an_alarm_interrupts_at_its_second(void **state)
+{
+    struct fixture *fixture = *state;
+
+    set_alarm(fixture, 0x00, 0x01, 0x05); /* 67 s away */
+    cmos_write(fixture, 0x0b, 0x22);
+    assert_int_equal(fixture->rtc.timer.deadline_ns, UINT64_C(67000000000));
+    at_ns(fixture, UINT64_C(66999999999));
+    assert_false(fixture->line);
+    at_ns(fixture, UINT64_C(67000000000));
+    assert_true(fixture->line);
+    assert_int_equal(cmos_read(fixture, 0x0c), 0xf0);
+    assert_false(fixture->line);
+    assert_int_equal(fixture->rtc.timer.deadline_ns, UINT64_C(86467000000000));
+}
+
+static void an_alarm_that_cannot_be_sets_no_timer(void **state)
+{
+    struct fixture *fixture = *state;
+
+    set_alarm(fixture, 0x24, 0x00, 0x00);
+    cmos_write(fixture, 0x0b, 0x22);
+    assert_int_equal(fixture->rtc.timer.deadline_ns, MACHINE_TIMER_OFF);
+}
+
+static void a_flag_interrupts_when_it_is_enabled_later(void **state)
+{
+    struct fixture *fixture = *state;
+
+    at_ns(fixture, 3000000000);
+    assert_false(fixture->line);
+    cmos_write(fixture, 0x0b, 0x12);
+    assert_true(fixture->line);
+}
+
+static void a_call_that_comes_too_early_does_nothing(void **state)
+{
+    struct fixture *fixture = *state;
+
+    cmos_write(fixture, 0x0b, 0x12);
+    host_time.tv_nsec = 999999999;
+    rtc_expired(&fixture->rtc);
+    assert_false(fixture->line);
+    assert_int_equal(fixture->rtc.timer.deadline_ns, 1000000000);
+}
+
+static void time_that_stands_interrupts_nobody(void **state)
+{
+    struct fixture *fixture = *state;
+
+    cmos_write(fixture, 0x0b, 0x62);
+    assert_int_not_equal(fixture->rtc.timer.deadline_ns, MACHINE_TIMER_OFF);
+    cmos_write(fixture, 0x0b, 0xe2);
+    assert_int_equal(fixture->rtc.timer.deadline_ns, MACHINE_TIMER_OFF);
+}
+
+static void reset_lowers_the_line(void **state)
+{
+    struct fixture *fixture = *state;
+
+    cmos_write(fixture, 0x0b, 0x12);
+    at_ns(fixture, 1000000000);
+    rtc_reset(&fixture->rtc);
+    assert_false(fixture->line);
+    assert_int_equal(fixture->rtc.timer.deadline_ns, MACHINE_TIMER_OFF);
+}
+
 static void read_only_registers_stay(void **state)
 {
     cmos_write(*state, 0x0c, 0xff);
@@ -342,12 +503,9 @@ static void says_how_much_memory_there_is(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct fixture fixture;
-        struct error err = ERROR_NONE;
+        struct fixture fixture = {.line = false};
 
-        bus_init(&fixture.ports, "port");
-        rtc_init(&fixture.rtc, cases[i].memory_bytes, fake_host_time);
-        assert_int_equal(rtc_attach(&fixture.rtc, &fixture.ports, &err), 0);
+        create(&fixture, cases[i].memory_bytes);
         assert_int_equal(cmos_word(&fixture, 0x15), 640);
         assert_int_equal(cmos_word(&fixture, 0x17), cases[i].extended_kib);
         assert_int_equal(cmos_word(&fixture, 0x30), cases[i].extended_kib);
@@ -377,6 +535,14 @@ int main(void)
         cmocka_unit_test_setup(alarm_that_cannot_be_never_comes, setup),
         cmocka_unit_test_setup(periodic_flag_follows_the_rate, setup),
         cmocka_unit_test_setup(a_host_clock_set_back_sets_no_flag, setup),
+        cmocka_unit_test_setup(periodic_interrupts_wait_for_register_c, setup),
+        cmocka_unit_test_setup(update_interrupts_come_with_the_second, setup),
+        cmocka_unit_test_setup(an_alarm_interrupts_at_its_second, setup),
+        cmocka_unit_test_setup(an_alarm_that_cannot_be_sets_no_timer, setup),
+        cmocka_unit_test_setup(a_flag_interrupts_when_it_is_enabled_later, setup),
+        cmocka_unit_test_setup(a_call_that_comes_too_early_does_nothing, setup),
+        cmocka_unit_test_setup(time_that_stands_interrupts_nobody, setup),
+        cmocka_unit_test_setup(reset_lowers_the_line, setup),
         cmocka_unit_test_setup(read_only_registers_stay, setup),
         cmocka_unit_test_setup(index_ignores_the_nmi_bit_and_reads_ones, setup),
         cmocka_unit_test_setup(bytes_survive_a_reset, setup),

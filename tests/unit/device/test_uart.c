@@ -93,9 +93,9 @@ static void takes_wide_accesses_as_bytes_in_a_row(void **state)
     bus_write(&recorder->ports, COM1_DATA, 2, 0x0f41);
     assert_string_equal(recorder->console, "A");
     assert_int_equal(port_in(recorder, COM1_IER), 0x0f);
-    bus_write(&recorder->ports, COM1_SCR, 4, 0x11223344);
+    bus_write(&recorder->ports, COM1_SCR, 2, 0x3344); /* the next port is nobody's */
     assert_int_equal(port_in(recorder, COM1_SCR), 0x44);
-    assert_int_equal(bus_read(&recorder->ports, COM1_SCR, 4), 0xffffff44);
+    assert_int_equal(bus_read(&recorder->ports, COM1_SCR, 2), 0xff44);
 }
 
 static void loopback_joins_outputs_to_inputs(void **state)

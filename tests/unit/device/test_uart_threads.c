@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "base/virtual_clock.h"
 #include "device/chipset.h"
 #include "uart_ports.h"
 
@@ -118,7 +119,9 @@ static void receive_all(struct crowd *crowd)
 static void loses_nothing_and_keeps_order(void **state)
 {
     static struct crowd crowd;
+    struct virtual_clock clock;
     struct chipset_options options = {
+        .clock = &clock.clock,
         .memory_bytes = UINT64_C(1) << 26,
         .serial = true,
         .console = {.write = count_sent, .context = &crowd},
@@ -131,6 +134,7 @@ static void loses_nothing_and_keeps_order(void **state)
     pthread_t feeder;
 
     (void)state;
+    virtual_clock_init(&clock);
     bus_init(&crowd.ports, "port");
     bus_init(&crowd.mmio, "MMIO");
     assert_int_equal(

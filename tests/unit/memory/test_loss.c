@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
+#include "base/map_guard.h"
+
 static atomic_int notices;
 
 static void count_notice(void *context)
@@ -251,21 +253,22 @@ static void several_memories_lose_apart(void **state)
     memory_destroy(second);
 }
 
-static void seventeenth_memory_is_refused(void **state)
+static void memory_that_cannot_be_guarded_is_refused(void **state)
 {
     const struct memory_span span = {0, PAGE};
     const struct memory_options options = {0};
-    struct memory *memories[17];
+    struct memory *memories[MAP_GUARD_MAX];
+    struct memory *one_more = NULL;
     struct error err = ERROR_NONE;
 
     (void)state;
-    for (size_t i = 0; i < 16; i++)
+    for (size_t i = 0; i < MAP_GUARD_MAX; i++)
         memories[i] = memory_of(&span, 1);
-    assert_true(memory_create(&span, 1, &options, &memories[16], &err) < 0);
-    assert_string_equal(err.text, "more than 16 guest memories in one process");
+    assert_true(memory_create(&span, 1, &options, &one_more, &err) < 0);
+    assert_string_equal(err.text, "more than 64 maps to guard in one process");
     memory_destroy(memories[3]);
     memories[3] = memory_of(&span, 1);
-    for (size_t i = 0; i < 16; i++)
+    for (size_t i = 0; i < MAP_GUARD_MAX; i++)
         memory_destroy(memories[i]);
 }
 
@@ -392,7 +395,7 @@ int main(void)
         cmocka_unit_test(loss_before_anybody_listens_is_told_at_once),
         cmocka_unit_test(names_the_map_on_top),
         cmocka_unit_test(several_memories_lose_apart),
-        cmocka_unit_test(seventeenth_memory_is_refused),
+        cmocka_unit_test(memory_that_cannot_be_guarded_is_refused),
         cmocka_unit_test(find_loss_sees_a_shorter_file_without_a_fault),
         cmocka_unit_test(find_loss_ignores_what_is_not_mapped),
         cmocka_unit_test(find_loss_works_after_the_caller_closed_its_descriptor),

@@ -308,6 +308,37 @@ static void reset_makes_room_for_as_many_maps_again(void **state)
     memory_destroy(memory);
 }
 
+struct heard {
+    unsigned times;
+    uint64_t gpa;
+    uint64_t size_bytes;
+};
+
+static void hear(void *context, uint64_t gpa, uint64_t size_bytes)
+{
+    struct heard *heard = context;
+
+    *heard = (struct heard){heard->times + 1, gpa, size_bytes};
+}
+
+static void who_listens_hears_of_what_devices_write(void **state)
+{
+    struct memory *memory = small_memory();
+    struct heard heard = {0};
+
+    (void)state;
+    memory_written(memory, 0, 1); /* nobody listens */
+    memory_on_write(memory, hear, &heard);
+    memory_written(memory, 0x1234, 0x10000);
+    assert_int_equal(heard.times, 1);
+    assert_true(heard.gpa == 0x1234);
+    assert_true(heard.size_bytes == 0x10000);
+    memory_on_write(memory, NULL, NULL);
+    memory_written(memory, 0, 1);
+    assert_int_equal(heard.times, 1);
+    memory_destroy(memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +354,7 @@ int main(void)
         cmocka_unit_test(too_many_maps_are_an_error),
         cmocka_unit_test(reset_brings_zeros_and_then_the_pristine_bytes),
         cmocka_unit_test(reset_makes_room_for_as_many_maps_again),
+        cmocka_unit_test(who_listens_hears_of_what_devices_write),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

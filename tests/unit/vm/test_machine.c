@@ -61,6 +61,7 @@ static const struct accel_ops without_controllers = {
 static const struct accel_ops with_controllers = {.name = "with", .set_line = note_line};
 
 struct fixture {
+    struct vm_config config;
     struct vm vm;
     struct vcpu vcpus[CPUS];
     struct accel_vcpu processors[CPUS];
@@ -68,13 +69,15 @@ struct fixture {
 
 static struct fixture the_fixture;
 
-static int set_up_with(void **state, const struct accel_ops *accel)
+static int set_up_with(void **state, const struct accel_ops *accel, bool deterministic)
 {
     struct fixture *fixture = &the_fixture;
     struct error err = ERROR_NONE;
 
     memset(fixture, 0, sizeof(*fixture));
     lines_set = 0;
+    fixture->config.deterministic = deterministic;
+    fixture->vm.config = &fixture->config;
     fixture->vm.accel = accel;
     fixture->vm.vcpus = fixture->vcpus;
     fixture->vm.vcpu_count = CPUS;
@@ -84,6 +87,7 @@ static int set_up_with(void **state, const struct accel_ops *accel)
     bus_init(&fixture->vm.ports, "port");
     bus_init(&fixture->vm.mmio, "MMIO");
     assert_int_equal(loop_create(&fixture->vm.loop, &err), 0);
+    vm_make_clock(&fixture->vm);
     assert_int_equal(vm_make_interrupts(&fixture->vm, &err), 0);
     vm_connect_interrupts(&fixture->vm);
     *state = fixture;
@@ -92,12 +96,17 @@ static int set_up_with(void **state, const struct accel_ops *accel)
 
 static int set_up(void **state)
 {
-    return set_up_with(state, &without_controllers);
+    return set_up_with(state, &without_controllers, false);
 }
 
 static int set_up_with_controllers(void **state)
 {
-    return set_up_with(state, &with_controllers);
+    return set_up_with(state, &with_controllers, false);
+}
+
+static int set_up_deterministic(void **state)
+{
+    return set_up_with(state, &without_controllers, true);
 }
 
 static int tear_down(void **state)
@@ -131,6 +140,27 @@ static void accelerator_with_controllers_gets_no_others(void **state)
     vm_reset_interrupts(&fixture->vm);
 }
 
+static void time_is_the_hosts(void **state)
+{
+    struct fixture *fixture = *state;
+
+    assert_null(fixture->vm.machine.clock);
+    assert_ptr_equal(fixture->vm.clock, &fixture->vm.host_clock.clock);
+}
+
+static void devices_and_processor_of_a_deterministic_vm_have_one_clock(void **state)
+{
+    struct fixture *fixture = *state;
+    struct virtual_clock *clock = fixture->vm.machine.clock;
+
+    assert_ptr_equal(clock, &fixture->vm.virtual_clock);
+    assert_ptr_equal(fixture->vm.clock, &clock->clock);
+    (void)access_port(fixture, 0, 0x43, true, 0x30); /* 8254: one shot of 1193 */
+    (void)access_port(fixture, 0, 0x40, true, 0xa9);
+    (void)access_port(fixture, 0, 0x40, true, 0x04);
+    assert_int_equal(virtual_clock_deadline_ns(clock), 999848);
+}
+
 static void accesses_reach_the_buses_and_are_counted(void **state)
 {
     struct fixture *fixture = *state;
@@ -162,6 +192,23 @@ static void what_asks_of_the_machine_stops_its_vcpu(void **state)
     assert_int_equal(fixture->processors[1].kicks, 1);
     machine->mmio(machine->context, 0, LAYOUT_IOAPIC, 4, true, &value);
     assert_int_equal(fixture->processors[0].kicks, 1);
+}
+
+static void string_input_is_one_access(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct accel_machine *machine = &fixture->vm.machine;
+    uint8_t bytes[6] = {0};
+
+    /* Nobody answers there. */
+    machine->port_read_string(machine->context, 1, 0x99, 2, 3, bytes);
+    assert_memory_equal(bytes, "\xff\xff\xff\xff\xff\xff", 6);
+    assert_int_equal(fixture->vcpus[0].port_exits, 0);
+    assert_int_equal(fixture->vcpus[1].port_exits, 1);
+    assert_int_equal(fixture->processors[1].kicks, 0);
+    atomic_store(&fixture->vm.requests, VM_REQUEST_RESET);
+    machine->port_read_string(machine->context, 1, 0x99, 1, 6, bytes);
+    assert_int_equal(fixture->processors[1].kicks, 1);
 }
 
 static void local_apics_speak_to_their_processors(void **state)
@@ -201,7 +248,7 @@ static void device_lines_interrupt(void **state)
     assert_int_equal(source->acknowledge(source->context), 0x24);
     vm_disconnect_interrupts(&fixture->vm);
     vm_reset_interrupts(&fixture->vm);
-    assert_int_equal(access_port(fixture, 0, 0x21, false, 0) & 0xff, 0xff);
+    assert_int_equal(access_port(fixture, 0, 0x21, false, 0) & 0xff, 0xfb);
 }
 
 #define MACHINE_TEST(function)                                                           \
@@ -210,10 +257,15 @@ static void device_lines_interrupt(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        MACHINE_TEST(time_is_the_hosts),
+        cmocka_unit_test_setup_teardown(
+            devices_and_processor_of_a_deterministic_vm_have_one_clock,
+            set_up_deterministic, tear_down),
         cmocka_unit_test_setup_teardown(accelerator_with_controllers_gets_no_others,
                                         set_up_with_controllers, tear_down),
         MACHINE_TEST(accesses_reach_the_buses_and_are_counted),
         MACHINE_TEST(what_asks_of_the_machine_stops_its_vcpu),
+        MACHINE_TEST(string_input_is_one_access),
         MACHINE_TEST(local_apics_speak_to_their_processors),
         MACHINE_TEST(device_lines_interrupt),
     };

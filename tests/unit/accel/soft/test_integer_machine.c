@@ -10,6 +10,8 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "accel/soft/access_private.h"
+#include "accel/soft/blocks_private.h"
 #include "accel/soft/instruction_private.h"
 #include "integer_guest.h"
 
@@ -459,6 +461,73 @@ static void absolute_addresses_and_tables(void **state)
     assert_int_equal(cpu->r[X86_RAX], 0x06070809);
 }
 
+/* So that an interrupt which the access raises comes right behind it. */
+static void reads_of_ports_and_msrs_end_their_block(void **state)
+{
+    static const struct {
+        uint8_t code[3];
+        uint8_t length;
+    } cases[] = {{{0xe4, 0x60, 0x90}, 2},  /* in al, 0x60; nop */
+                 {{0xed, 0x90, 0x90}, 1},  /* in eax, dx */
+                 {{0x0f, 0x32, 0x90}, 2}}; /* rdmsr */
+    struct soft_fixture *fixture = *state;
+    struct soft_cpu *cpu = &fixture->cpu;
+
+    guest_enter_code64(fixture);
+    cpu->r[X86_RCX] = 0x10; /* the time-stamp counter */
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        uint64_t before = cpu->retired;
+        struct block *block;
+
+        soft_fixture_write(fixture, GUEST_CODE, cases[i].code, sizeof(cases[i].code));
+        block_cache_written(cpu, GUEST_CODE, sizeof(cases[i].code));
+        cpu->rip = GUEST_CODE;
+        cpu->budget = 1;
+        block = block_find(cpu, cpu->mode);
+        block->uops[0].run(cpu, block->uops);
+        assert_int_equal(cpu->rip, GUEST_CODE + cases[i].length);
+        assert_int_equal(cpu->retired - before, 1);
+    }
+}
+
+/* Maps the large page behind that of the data. */
+static void map_behind_data(struct soft_fixture *fixture, uint64_t gpa)
+{
+    const uint64_t directory = 0x3000; /* as guest_enter_code64 has it */
+    uint64_t index = GUEST_DATA / X86_LARGE_PAGE_BYTES + 1;
+    uint64_t entry =
+        gpa | X86_PTE_PRESENT | X86_PTE_WRITABLE | X86_PTE_USER | X86_PTE_LARGE;
+
+    soft_fixture_write(fixture, directory + index * 8, &entry, sizeof(entry));
+    soft_tlb_flush_all(&fixture->cpu);
+}
+
+/* Its second page has no RAM at first: what was decoded then does not stay. */
+static void an_instruction_follows_its_second_page(void **state)
+{
+    const uint8_t move = 0xb8; /* mov eax, imm32 */
+    const uint8_t rest[] = {1, 2, 3, 4, 0x0f, 0x0b};
+    const uint64_t second = GUEST_DATA + X86_LARGE_PAGE_BYTES;
+    struct soft_fixture *fixture = *state;
+    struct soft_cpu *cpu = &fixture->cpu;
+
+    guest_enter_code64(fixture);
+    soft_fixture_write(fixture, GUEST_DATA_GPA + X86_LARGE_PAGE_BYTES - 1, &move, 1);
+    map_behind_data(fixture, UINT64_C(1) << 30);
+    cpu->rip = second - 1;
+    assert_int_equal(guest_continue(fixture), X86_VECTOR_UD);
+    assert_int_equal(cpu->rip, second + 4);
+    assert_int_equal(cpu->r[X86_RAX], UINT32_MAX); /* what no RAM reads as */
+
+    soft_fixture_write(fixture, GUEST_DATA_GPA + X86_LARGE_PAGE_BYTES, rest,
+                       sizeof(rest));
+    map_behind_data(fixture, GUEST_DATA_GPA + X86_LARGE_PAGE_BYTES);
+    cpu->rip = second - 1;
+    assert_int_equal(guest_continue(fixture), X86_VECTOR_UD);
+    assert_int_equal(cpu->rip, second + 4);
+    assert_int_equal(cpu->r[X86_RAX], 0x04030201);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -484,6 +553,8 @@ int main(void)
         SOFT_TEST(bounds_are_signed_and_inclusive),
         SOFT_TEST(a_locked_operand_may_cross_pages),
         SOFT_TEST(absolute_addresses_and_tables),
+        SOFT_TEST(an_instruction_follows_its_second_page),
+        SOFT_TEST(reads_of_ports_and_msrs_end_their_block),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

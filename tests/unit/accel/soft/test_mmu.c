@@ -269,6 +269,129 @@ static void global_entries_outlive_a_cr3_load(void **state)
     assert_page_fault(fixture, LINEAR, 0);
 }
 
+static void an_index_changes_hands_between_global_and_not(void **state)
+{
+    struct soft_fixture *fixture = *state;
+    const uint64_t rival = LINEAR + UINT64_C(4096) * TLB_ENTRIES; /* in the same place */
+
+    map_4level(fixture, PTE | X86_PTE_GLOBAL);
+    put_entry(fixture, PD, 0x122, PT | PTE);
+    (void)read64(fixture, LINEAR);
+    put_entry(fixture, PT, 0x56, PAGE | PTE);
+    (void)read64(fixture, rival); /* not global, where the global entry was */
+    put_entry(fixture, PT, 0x56, 0);
+    soft_tlb_flush_non_global(&fixture->cpu);
+    (void)read64(fixture, rival);
+    assert_page_fault(fixture, rival, 0);
+    put_entry(fixture, PT, 0x56, PAGE | PTE | X86_PTE_GLOBAL);
+    (void)read64(fixture, rival);
+    put_entry(fixture, PT, 0x56, 0);
+    soft_tlb_flush_non_global(&fixture->cpu);
+    (void)read64(fixture, rival);
+    assert_no_fault(fixture);
+    soft_tlb_flush_all(&fixture->cpu);
+    (void)read64(fixture, rival);
+    assert_page_fault(fixture, rival, 0);
+}
+
+/* More pages than a list of fills has room for, by a large page. */
+static void flushes_find_every_entry_of_many(void **state)
+{
+    struct soft_fixture *fixture = *state;
+    const uint64_t start = UINT64_C(0x40000000);
+    const uint64_t pages = 2 * TLB_FILL_LIST;
+
+    map_4level(fixture, PTE);
+    put_entry(fixture, PDPT, 1, PD | PTE);
+    for (unsigned global = 0; global < 2; global++) {
+        for (unsigned i = 0; i < 4; i++)
+            put_entry(fixture, PD, i,
+                      PTE | X86_PTE_LARGE | (global != 0 ? X86_PTE_GLOBAL : 0));
+        for (uint64_t i = 0; i < pages; i++)
+            (void)read64(fixture, start + i * X86_PAGE_BYTES);
+        assert_no_fault(fixture);
+        for (unsigned i = 0; i < 4; i++)
+            put_entry(fixture, PD, i, 0);
+        soft_tlb_flush_non_global(&fixture->cpu);
+        if (global != 0) {
+            (void)read64(fixture, start + (pages - 1) * X86_PAGE_BYTES);
+            assert_no_fault(fixture);
+            soft_tlb_flush_all(&fixture->cpu);
+        }
+        for (uint64_t i = 0; i < pages; i++) {
+            (void)read64(fixture, start + i * X86_PAGE_BYTES);
+            assert_page_fault(fixture, start + i * X86_PAGE_BYTES, 0);
+        }
+    }
+}
+
+/* ---- protection keys ---- */
+
+#define KEY(number) ((uint64_t)(number) << 59)
+#define NO_ACCESS(key) (UINT32_C(1) << 2 * (key))
+#define NO_WRITE(key) (UINT32_C(2) << 2 * (key))
+
+static void map_with_keys(struct soft_fixture *fixture, uint64_t bits)
+{
+    map_4level(fixture, bits);
+    fixture->cpu.cr4 |= X86_CR4_PKE | X86_CR4_PKS;
+}
+
+static void key_of_a_user_page_binds_the_supervisor_too(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    map_with_keys(fixture, PTE | KEY(3));
+    (void)read64(fixture, LINEAR);
+    assert_no_fault(fixture);
+    soft_set_key_rights(&fixture->cpu, true, NO_ACCESS(3));
+    (void)read64(fixture, LINEAR);
+    assert_page_fault(fixture, LINEAR, X86_PF_PRESENT | X86_PF_KEY);
+    fetch(fixture, LINEAR); /* instructions have no key */
+    assert_no_fault(fixture);
+    fixture->cpu.cpl = 3;
+    soft_cpu_update_mode(&fixture->cpu);
+    (void)read64(fixture, LINEAR);
+    assert_page_fault(fixture, LINEAR, X86_PF_PRESENT | X86_PF_KEY | X86_PF_USER);
+    soft_set_key_rights(&fixture->cpu, true, ~(NO_ACCESS(3) | NO_WRITE(3)));
+    write64(fixture, LINEAR, 1);
+    assert_no_fault(fixture);
+}
+
+static void key_without_writes_counts_for_the_supervisor_only_under_wp(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    map_with_keys(fixture, PTE | KEY(15));
+    write64(fixture, LINEAR, 1); /* a write translation is there */
+    soft_set_key_rights(&fixture->cpu, true, NO_WRITE(15));
+    (void)read64(fixture, LINEAR);
+    assert_no_fault(fixture);
+    write64(fixture, LINEAR, 2);
+    assert_page_fault(fixture, LINEAR, X86_PF_PRESENT | X86_PF_WRITE | X86_PF_KEY);
+    fixture->cpu.cr0 &= ~X86_CR0_WP;
+    soft_tlb_flush_all(&fixture->cpu);
+    write64(fixture, LINEAR, 3);
+    assert_no_fault(fixture);
+}
+
+static void supervisor_pages_have_keys_of_their_own(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    map_with_keys(fixture, X86_PTE_PRESENT | X86_PTE_WRITABLE | KEY(2));
+    soft_set_key_rights(&fixture->cpu, true, UINT32_MAX);
+    write64(fixture, LINEAR, 1);
+    assert_no_fault(fixture);
+    soft_set_key_rights(&fixture->cpu, false, NO_ACCESS(2));
+    (void)read64(fixture, LINEAR);
+    assert_page_fault(fixture, LINEAR, X86_PF_PRESENT | X86_PF_KEY);
+    fixture->cpu.cr4 &= ~X86_CR4_PKS;
+    soft_tlb_flush_all(&fixture->cpu);
+    (void)read64(fixture, LINEAR);
+    assert_no_fault(fixture);
+}
+
 static void store_across_pages_is_all_or_nothing(void **state)
 {
     struct soft_fixture *fixture = *state;
@@ -366,6 +489,11 @@ int main(void)
         SOFT_TEST(address_that_is_not_canonical_is_a_general_protection_fault),
         SOFT_TEST(large_pages_translate_and_invlpg_drops_all_of_one),
         SOFT_TEST(global_entries_outlive_a_cr3_load),
+        SOFT_TEST(an_index_changes_hands_between_global_and_not),
+        SOFT_TEST(flushes_find_every_entry_of_many),
+        SOFT_TEST(key_of_a_user_page_binds_the_supervisor_too),
+        SOFT_TEST(key_without_writes_counts_for_the_supervisor_only_under_wp),
+        SOFT_TEST(supervisor_pages_have_keys_of_their_own),
         SOFT_TEST(store_across_pages_is_all_or_nothing),
         SOFT_TEST(pae_and_32bit_tables),
         SOFT_TEST(a_lock_beside_code_is_one_step_on_its_memory),

@@ -362,7 +362,7 @@ static void control_registers_refuse_what_they_cannot_be(void **state)
                      X86_VECTOR_GP);
     assert_int_equal(RUN_WITH(fixture, write_cr3, UINT64_C(1) << 63), X86_VECTOR_GP);
     assert_int_equal(RUN_WITH(fixture, write_cr4, 0), X86_VECTOR_GP);
-    assert_int_equal(RUN_WITH(fixture, write_cr4, X86_CR4_PAE | X86_CR4_PCIDE),
+    assert_int_equal(RUN_WITH(fixture, write_cr4, X86_CR4_PAE | X86_CR4_VME),
                      X86_VECTOR_GP);
     assert_int_equal(RUN_WITH(fixture, write_cr4, X86_CR4_PAE | X86_CR4_PGE),
                      GUEST_STOPPED);
@@ -509,6 +509,43 @@ static void time_stamp_counter_follows_its_writes(void **state)
     assert_true(soft_tsc(cpu) >= UINT64_C(3) << 60);
 }
 
+static uint64_t armed_deadline;
+static unsigned times_armed;
+
+static bool read_deadline(void *context, uint32_t index, uint64_t *value)
+{
+    (void)context;
+    *value = armed_deadline;
+    return index == 0x6e0;
+}
+
+static bool write_deadline(void *context, uint32_t index, uint64_t value)
+{
+    (void)context;
+    if (index != 0x6e0)
+        return false;
+    assert_int_equal(value, armed_deadline);
+    times_armed++;
+    return true;
+}
+
+static void a_new_time_stamp_counter_arms_its_deadline_anew(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    fixture->irq.read_msr = read_deadline;
+    fixture->irq.write_msr = write_deadline;
+    armed_deadline = 12345;
+    times_armed = 0;
+    assert_int_equal(run_wrmsr(fixture, 0x10, 7), GUEST_STOPPED);
+    assert_int_equal(times_armed, 1);
+    assert_int_equal(run_wrmsr(fixture, 0x3b, 7), GUEST_STOPPED);
+    assert_int_equal(times_armed, 2);
+    armed_deadline = 0;
+    assert_int_equal(run_wrmsr(fixture, 0x10, 7), GUEST_STOPPED);
+    assert_int_equal(times_armed, 2);
+}
+
 static void system_time_page_turns_ticks_into_nanoseconds(void **state)
 {
     struct soft_fixture *fixture = *state;
@@ -552,6 +589,73 @@ static void unknown_hypercall_says_so_and_stac_sets_ac(void **state)
     assert_int_equal(cpu->flags_system & X86_FLAGS_AC, 0);
 }
 
+/* Sends noted as bits: `id` + 32 for NMIs. */
+static uint64_t sent;
+
+static bool note_send(void *context, uint32_t apic_id, uint32_t command)
+{
+    (void)context;
+    sent |= UINT64_C(1) << (apic_id + ((command & 0x700) == 0x400 ? 32 : 0));
+    return apic_id != 5; /* whose local APIC is off */
+}
+
+GUEST(call_host, 64, "vmcall\n" GUEST_STOP);
+
+/* KVM's hypercall 10: `set` and the one behind it count from `first` on. */
+static int64_t send_to(struct soft_fixture *fixture, uint64_t set, uint64_t next_set,
+                       uint64_t first, uint64_t command)
+{
+    struct soft_cpu *cpu = &fixture->cpu;
+
+    guest_long(fixture);
+    GUEST_LOAD(fixture, call_host);
+    cpu->r[X86_RAX] = 10;
+    cpu->r[X86_RBX] = set;
+    cpu->r[X86_RCX] = next_set;
+    cpu->r[X86_RDX] = first;
+    cpu->r[X86_RSI] = command;
+    sent = 0;
+    assert_int_equal(guest_run(fixture), GUEST_STOPPED);
+    return (int64_t)cpu->r[X86_RAX];
+}
+
+static void one_hypercall_sends_to_many(void **state)
+{
+    struct soft_fixture *fixture = *state;
+    struct soft_vm *vm = &fixture->vm;
+    struct soft_cpu *cpus[8] = {&fixture->cpu};
+    struct soft_cpu **const alone = vm->cpus;
+
+    fixture->irq.send = note_send;
+    vm->cpus = cpus;
+    vm->cpu_count = 8;
+    assert_int_equal(send_to(fixture, 0x7, 0, 2, 0x40), 3);
+    assert_int_equal(sent, 0x1c);
+    assert_int_equal(send_to(fixture, 0x30, 0, 0, 0x400), 1);
+    assert_true(sent == UINT64_C(0x30) << 32);
+    assert_int_equal(send_to(fixture, UINT64_MAX, UINT64_MAX, 0, 0x40), 7);
+    assert_int_equal(sent, 0xff); /* none beyond the last */
+    assert_int_equal(send_to(fixture, 1, 0, UINT32_MAX, 0x40), 0);
+    assert_int_equal(send_to(fixture, 1, 1, UINT64_MAX - 63, 0x40), 0);
+    assert_int_equal(send_to(fixture, 1, 0, 0, 0x840), -22); /* logical */
+    assert_int_equal(send_to(fixture, 1, 0, 0, 0xc0040), -22);
+    assert_int_equal(sent, 0);
+    vm->cpus = alone;
+    vm->cpu_count = 1;
+}
+
+static void hypercalls_are_for_cpl_0(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    guest_long(fixture);
+    GUEST_LOAD(fixture, call_host);
+    guest_to_user(fixture);
+    fixture->cpu.r[X86_RAX] = 10;
+    (void)guest_run(fixture);
+    assert_int_equal((int64_t)fixture->cpu.r[X86_RAX], -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -579,8 +683,11 @@ int main(void)
         SOFT_TEST(single_step_ends_hlt),
         SOFT_TEST(msrs_refuse_what_they_cannot_be),
         SOFT_TEST(time_stamp_counter_follows_its_writes),
+        SOFT_TEST(a_new_time_stamp_counter_arms_its_deadline_anew),
         SOFT_TEST(system_time_page_turns_ticks_into_nanoseconds),
         SOFT_TEST(unknown_hypercall_says_so_and_stac_sets_ac),
+        SOFT_TEST(one_hypercall_sends_to_many),
+        SOFT_TEST(hypercalls_are_for_cpl_0),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
