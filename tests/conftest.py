@@ -1,7 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For all tests in Python: none leaves a husk behind, also when it fails."""
+"""For all tests in Python: none leaves a husk behind, also when it fails. `--update` records
+what is compared with files instead of comparing it."""
 import pytest
 from terminal import Terminal
+
+
+def pytest_addoption(parser):
+    parser.addoption("--update", action="store_true",
+                     help="write what husk or its guest prints into the files it is compared with")
+
+
+@pytest.fixture
+def update(request):
+    return request.config.getoption("--update")
 
 
 @pytest.fixture(autouse=True)

@@ -85,11 +85,16 @@ static json_t *counters_object(const struct vm *vm)
     struct vm_counters counters;
 
     vm_counters(vm, &counters);
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "port_exits",
-                     count(counters.port_exits), "mmio_exits", count(counters.mmio_exits),
-                     "kicks", count(counters.kicks), "resets", count(counters.resets),
-                     "console_bytes_out", count(counters.console_bytes_out),
-                     "console_bytes_in", count(counters.console_bytes_in));
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "retired_instructions",
+        counters.counts_instructions ? count(counters.retired_instructions) : json_null(),
+        "port_exits", count(counters.port_exits), "mmio_exits",
+        count(counters.mmio_exits), "kicks", count(counters.kicks), "resets",
+        count(counters.resets), "console_bytes_out", count(counters.console_bytes_out),
+        "console_bytes_in", count(counters.console_bytes_in), "fw_cfg_port_bytes",
+        count(counters.fw_cfg_port_bytes), "fw_cfg_dma_bytes",
+        count(counters.fw_cfg_dma_bytes), "fw_cfg_dma_operations",
+        count(counters.fw_cfg_dma_operations));
 }
 
 static json_t *plan_bytes_object(const struct boot_bytes *bytes)

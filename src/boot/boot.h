@@ -37,35 +37,63 @@ const char *boot_protocol_name(enum boot_protocol protocol); /* as --protocol sp
 
 /* What the user asked for; strings are borrowed. */
 struct boot_options {
-    const char *kernel_path;   /* either this */
-    const char *firmware_path; /* or that, without initrds; the other is NULL */
+    const char *kernel_path;   /* NULL if there is none, then without initrds */
+    const char *firmware_path; /* NULL if there is none; with a kernel, it starts that */
     const char *initrd_paths[BOOT_MAX_INITRDS];
     size_t initrd_count;
-    const char *cmdline; /* complete; not NULL */
-    enum boot_protocol protocol;
+    const char *cmdline;          /* complete; not NULL */
+    size_t cmdline_default_bytes; /* of them husk's own in front, for Linux only */
+    enum boot_protocol protocol;  /* with firmware and a kernel: the kernel's */
     enum input_policy images;
     bool huge_pages;       /* guest RAM cannot take file maps: everything is copied */
     uint64_t memory_bytes; /* RAM, multiple of 4 KiB */
     uint32_t cpu_count;
+    bool hpet; /* there is a High Precision Event Timer */
     struct image_cache_options cache;
+};
+
+/* Which way in, and why. */
+struct boot_choice {
+    enum boot_protocol protocol; /* never BOOT_AUTO */
+    char reason[256];
 };
 
 /* The files of a boot, open. `unpacked` is what a compressed kernel contains. */
 struct boot_inputs {
-    struct input_file kernel; /* or firmware */
-    struct image image;       /* of the kernel file as given */
+    enum boot_protocol protocol; /* BOOT_FIRMWARE whenever there is firmware */
+    char protocol_reason[256];
+    enum boot_protocol kernel_protocol; /* what it would be without firmware */
+    bool has_firmware;
+    struct input_file firmware;
+    struct image firmware_image;
+    bool has_kernel;
+    struct input_file kernel;
+    struct image image; /* of `kernel` */
+    /* How the file was compressed as a whole that `kernel` was unpacked from; size 0: it
+     * was not. */
+    struct image_payload compressed;
     bool has_unpacked;
     struct input_file unpacked;
     struct image unpacked_image;
     enum image_cache_outcome cache_outcome;
     char cache_reason[256];
-    struct input_file initrds[BOOT_MAX_INITRDS];
+    struct input_file initrds[BOOT_MAX_INITRDS]; /* or modules */
+    char *module_strings[BOOT_MAX_INITRDS]; /* Multiboot: path and arguments; owned */
     size_t initrd_count;
 };
 
 /* Errors name the file. On failure nothing stays open. */
 int boot_inputs_open(struct boot_inputs *inputs, const struct boot_options *options,
                      struct error *err) MUST_CHECK;
+
+/* The first two thirds of boot_inputs_open, for who asks about a file rather than boots
+ * it: opens and describes firmware and kernel (nothing stays open on failure), then
+ * chooses the protocol, which may be tried again with other options. */
+int boot_inputs_describe(struct boot_inputs *inputs, const struct boot_options *options,
+                         struct error *err) MUST_CHECK;
+int boot_inputs_choose(struct boot_inputs *inputs, const struct boot_options *options,
+                       struct error *err) MUST_CHECK;
+
 void boot_inputs_close(struct boot_inputs *inputs);
 
 enum boot_range_kind {
@@ -90,6 +118,7 @@ enum boot_file_role {
     BOOT_FILE_KERNEL,
     BOOT_FILE_UNPACKED,
     BOOT_FILE_INITRD,
+    BOOT_FILE_MODULE,
     BOOT_FILE_FIRMWARE
 };
 
@@ -99,6 +128,7 @@ struct boot_file {
     enum boot_file_role role;
     const struct input_file *input; /* borrowed from the boot_inputs */
     const char *name;               /* "kernel PATH", for messages; plan's */
+    const char *string;             /* of a Multiboot module, else NULL; inputs' */
 };
 
 /* e820 types (ACPI 6.4, table 15-374). */
@@ -112,9 +142,31 @@ struct boot_e820 {
     uint32_t type; /* the gaps between entries belong to nothing */
 };
 
+/* Bytes of an item of fw_cfg; what no part covers is zero. */
+struct boot_fw_part {
+    uint64_t at; /* in the item */
+    uint64_t size_bytes;
+    uint8_t *bytes;       /* owned by the plan; NULL: they are a file's */
+    size_t file;          /* index into the plan's files */
+    uint64_t file_offset; /* in that file */
+};
+
+/* Something a guest can ask for by QEMU's firmware configuration interface. */
+struct boot_fw_item {
+    uint16_t key;     /* of x86/fw_cfg_keys.h; without meaning if it has a name */
+    const char *name; /* of a file in the directory, or NULL; static */
+    const char *what; /* "kernel", "number of CPUs"; static */
+    uint64_t size_bytes;
+    size_t first_part; /* index into the plan's parts, sorted by `at` */
+    size_t part_count;
+};
+
+#define BOOT_MAX_FW_ITEMS 48
+#define BOOT_MAX_FW_PARTS 128
 #define BOOT_MAX_RANGES 512
-#define BOOT_MAX_FILES (BOOT_MAX_INITRDS + 2)
+#define BOOT_MAX_FILES (BOOT_MAX_INITRDS + 3)
 #define BOOT_MAX_E820 16
+#define BOOT_MAX_NOTES 4
 
 struct boot_bytes {
     uint64_t mapped;
@@ -127,7 +179,8 @@ struct boot_text;
 
 struct boot_plan {
     enum boot_protocol protocol; /* never BOOT_AUTO */
-    char protocol_reason[160];   /* why auto took it */
+    char protocol_reason[256];   /* why auto took it */
+    const char *cmdline;         /* as the kernel gets it; NULL without one */
     struct cpu_state entry;      /* of the first vCPU; the others wait for INIT/SIPI */
     size_t span_count;
     struct memory_span spans[MEMORY_MAX_SPANS]; /* RAM, and firmware below 4 GiB */
@@ -137,8 +190,14 @@ struct boot_plan {
     struct boot_e820 e820[BOOT_MAX_E820];
     size_t range_count;
     struct boot_range ranges[BOOT_MAX_RANGES]; /* sorted by gpa, no overlap */
+    size_t fw_item_count;
+    struct boot_fw_item fw_items[BOOT_MAX_FW_ITEMS];
+    size_t fw_part_count;
+    struct boot_fw_part fw_parts[BOOT_MAX_FW_PARTS];
     struct boot_bytes bytes;
-    struct boot_text *texts; /* made up for `what` and `reason`; owned */
+    size_t note_count;
+    const char *notes[BOOT_MAX_NOTES]; /* sentences on what the kernel does not get */
+    struct boot_text *texts;           /* made up for `what` and `reason`; owned */
 };
 
 /* Builds the plan. Every range is checked against RAM and against the other ranges; the

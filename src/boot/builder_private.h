@@ -8,6 +8,7 @@
 #ifndef HUSK_BOOT_BUILDER_PRIVATE_H
 #define HUSK_BOOT_BUILDER_PRIVATE_H
 
+#include "base/bytes.h"
 #include "boot/boot.h"
 
 /* A text that a plan owns: a list, freed with the plan. */
@@ -27,19 +28,40 @@ struct boot_builder {
     struct boot_plan *plan;
     const struct boot_inputs *inputs;
     const struct boot_options *options;
-    size_t kernel_file;     /* index of the file whose code is entered */
+    size_t firmware_file; /* indexes of files of the plan, where there are such: */
+    size_t kernel_file;   /* the one that is loaded: what a bzImage contains, for PVH */
+    size_t first_initrd_file;
     uint64_t page_bytes;    /* of the host: file maps consist of these */
     uint64_t low_ram_bytes; /* RAM from address 0 on, below the 32-bit hole */
     uint64_t kernel_end;    /* first address behind all the kernel needs */
     uint64_t initrd_gpa;    /* all initrds together; size 0: none */
     uint64_t initrd_bytes;
     struct boot_reservation kernel_work; /* a bzImage's memory to unpack itself in */
+    bool by_firmware; /* firmware is to load this plan: everything lies behind the kernel,
+                       * and not in what firmware keeps */
 };
+
+/* At the end of low RAM firmware has its tables, and itself when it has moved there. */
+#define BOOT_FIRMWARE_RAM_BYTES MIB
+
+/* ---- plan.c ---- */
+
+/* A second plan, `kernel`, with the same files: of the kernel alone, as firmware is to
+ * load it. The caller destroys kernel->plan. */
+int boot_builder_begin_kernel(const struct boot_builder *builder,
+                              struct boot_builder *kernel, struct error *err) MUST_CHECK;
+
+/* Fills it as the kernel's protocol wants. */
+int boot_builder_build_kernel(struct boot_builder *kernel, struct error *err) MUST_CHECK;
 
 /* ---- ranges.c ---- */
 
 /* A formatted text that lives as long as the plan; NULL if out of memory. */
 const char *boot_builder_text(struct boot_builder *builder, const char *format, ...)
+    PRINTF_LIKE(2, 3);
+
+/* A sentence in the plan on something that the kernel asks for and does not get. */
+void boot_builder_note(struct boot_builder *builder, const char *format, ...)
     PRINTF_LIKE(2, 3);
 
 /* A file of the plan, and its index. */
@@ -69,6 +91,22 @@ int boot_builder_place_low(const struct boot_builder *builder, uint64_t wanted,
 bool boot_builder_place_high(const struct boot_builder *builder, uint64_t limit,
                              uint64_t size_bytes, uint64_t *gpa) MUST_CHECK;
 
+/* True if nothing of the plan lies there. */
+bool boot_builder_is_free(const struct boot_builder *builder, uint64_t gpa,
+                          uint64_t size_bytes) MUST_CHECK;
+
+/* The lowest or highest place for `size_bytes` of free RAM in [start, limit), below
+ * 4 GiB and above the first page; false if there is none. */
+bool boot_builder_find_lowest(const struct boot_builder *builder, uint64_t start,
+                              uint64_t limit, uint64_t size_bytes, uint64_t alignment,
+                              uint64_t *gpa) MUST_CHECK;
+bool boot_builder_find_highest(const struct boot_builder *builder, uint64_t start,
+                               uint64_t limit, uint64_t size_bytes, uint64_t alignment,
+                               uint64_t *gpa) MUST_CHECK;
+
+/* Low RAM but for what firmware has at its end when it loads the kernel. */
+uint64_t boot_builder_usable_low_bytes(const struct boot_builder *builder);
+
 /* Error if something that must end below `end_gpa` does not fit into low RAM; the
  * sentence says how much memory would do. */
 int boot_builder_need(const struct boot_builder *builder, uint64_t end_gpa,
@@ -76,15 +114,25 @@ int boot_builder_need(const struct boot_builder *builder, uint64_t end_gpa,
 
 /* ---- protocol.c ---- */
 
-/* Sets the plan's protocol and why. Refuses what the kernel cannot do. */
-int boot_protocol_choose(struct boot_builder *builder, struct error *err) MUST_CHECK;
+/* The way into the kernel of `inputs`: the named one, or for BOOT_AUTO the best that it
+ * offers. Refuses what the kernel cannot do. Pure. */
+int boot_protocol_choose(const struct boot_inputs *inputs, enum boot_protocol named,
+                         struct boot_choice *choice, struct error *err) MUST_CHECK;
+
+/* True if -i gives a Multiboot kernel its modules. */
+bool boot_takes_modules(const struct boot_inputs *inputs);
 
 /* True if the kernel inside a bzImage is entered, not the bzImage itself. */
-bool boot_uses_unpacked(const struct boot_inputs *inputs, enum boot_protocol protocol);
+bool boot_uses_unpacked(const struct boot_inputs *inputs);
 
 /* ---- kernel.c ---- */
 
-/* Places the segments of an ELF; `entry` must lie in one of them. */
+/* Places the segments of a kernel; `entry` must lie in one of them. */
+int boot_kernel_add_segments(struct boot_builder *builder,
+                             const struct image_segment *segments, size_t count,
+                             uint64_t entry, struct error *err) MUST_CHECK;
+
+/* The same for those of an ELF. */
 int boot_kernel_add_elf(struct boot_builder *builder, const struct image_elf *elf,
                         uint64_t entry, struct error *err) MUST_CHECK;
 
@@ -120,13 +168,43 @@ bool boot_e820_is_ram(const struct boot_plan *plan, uint64_t gpa, uint64_t size_
 int boot_acpi_add(struct boot_builder *builder, struct error *err) MUST_CHECK;
 
 /* The bytes alone, for tests: malloc'd, NULL if out of memory. */
-uint8_t *boot_acpi_tables(uint32_t cpu_count, size_t *size_bytes);
+uint8_t *boot_acpi_tables(const struct boot_options *options, size_t *size_bytes);
 
-/* ---- pvh.c, linux.c, firmware.c: one function a protocol ---- */
+/* The byte that makes the sum of all of them 0; it counts as 0 itself. */
+uint8_t boot_checksum(const void *bytes, size_t size_bytes);
+
+/* ---- mp_table.c ---- */
+
+/* Adds the MP table at LAYOUT_MP_TABLE_START, its floating pointer first. */
+int boot_mp_table_add(struct boot_builder *builder, struct error *err) MUST_CHECK;
+
+/* The bytes alone, for tests: malloc'd, NULL if out of memory. */
+uint8_t *boot_mp_table(uint32_t cpu_count, size_t *size_bytes);
+
+/* ---- option_rom.S, option_rom.c: what starts a kernel that fw_cfg holds ---- */
+
+/* The ROM's bytes with their checksums: malloc'd, NULL if out of memory. */
+uint8_t *boot_option_rom(size_t *size_bytes);
+
+/* ---- bios_area.c ---- */
+
+/* Adds what real-mode code finds of a BIOS; nothing where the kernel lies there itself.
+ */
+int boot_bios_area_add(struct boot_builder *builder, struct error *err) MUST_CHECK;
+
+/* ---- multiboot1.c, multiboot2.c ---- */
+
+/* Refuses a file without a header of that version, or one that husk cannot obey. */
+int boot_multiboot1_check(const struct image *image, struct error *err) MUST_CHECK;
+int boot_multiboot2_check(const struct image *image, struct error *err) MUST_CHECK;
+
+/* ---- pvh.c, linux.c, multiboot1.c, multiboot2.c, firmware.c: one function a protocol */
 
 int boot_pvh_build(struct boot_builder *builder, struct error *err) MUST_CHECK;
 int boot_linux64_build(struct boot_builder *builder, struct error *err) MUST_CHECK;
 int boot_linux32_build(struct boot_builder *builder, struct error *err) MUST_CHECK;
+int boot_multiboot1_build(struct boot_builder *builder, struct error *err) MUST_CHECK;
+int boot_multiboot2_build(struct boot_builder *builder, struct error *err) MUST_CHECK;
 int boot_firmware_build(struct boot_builder *builder, struct error *err) MUST_CHECK;
 
 #endif

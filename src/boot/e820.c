@@ -30,15 +30,18 @@ void boot_e820_build(struct boot_builder *builder, uint64_t firmware_bytes)
     uint64_t memory_bytes = builder->options->memory_bytes;
     uint64_t low_bytes = min_u64(memory_bytes, LAYOUT_LOW_RAM_LIMIT);
     uint64_t high_bytes = memory_bytes - low_bytes;
+    uint64_t usable_bytes;
 
     builder->low_ram_bytes = low_bytes;
+    usable_bytes = boot_builder_usable_low_bytes(builder);
     add_span(plan, 0, low_bytes);
     add_span(plan, LAYOUT_HIGH_RAM_START - firmware_bytes, firmware_bytes);
     add_span(plan, LAYOUT_HIGH_RAM_START, high_bytes);
 
     add_entry(plan, 0, LAYOUT_EBDA_START, BOOT_E820_RAM);
     add_entry(plan, LAYOUT_EBDA_START, LAYOUT_KERNEL_START, BOOT_E820_RESERVED);
-    add_entry(plan, LAYOUT_KERNEL_START, low_bytes, BOOT_E820_RAM);
+    add_entry(plan, LAYOUT_KERNEL_START, usable_bytes, BOOT_E820_RAM);
+    add_entry(plan, usable_bytes, low_bytes, BOOT_E820_RESERVED);
     /* PCI Firmware Specification 3.3, 4.1.2: the memory map reserves the ECAM area. */
     add_entry(plan, LAYOUT_ECAM_START, LAYOUT_ECAM_START + LAYOUT_ECAM_BYTES,
               BOOT_E820_RESERVED);

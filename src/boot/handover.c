@@ -52,7 +52,7 @@ static int add_initrd(struct boot_builder *builder, size_t index, uint64_t gpa,
                       struct error *err)
 {
     const struct input_file *input = &builder->inputs->initrds[index];
-    size_t file = boot_builder_add_file(builder, BOOT_FILE_INITRD, input);
+    size_t file = builder->first_initrd_file + index;
     uint64_t end = gpa + input->size_bytes;
     bool last = index + 1 == builder->inputs->initrd_count;
 

@@ -12,6 +12,7 @@
 #define HANDOVER_BOOT_PARAMS UINT64_C(0x7000)
 #define HANDOVER_STACK UINT64_C(0x8000)       /* one page, long mode only */
 #define HANDOVER_PAGE_TABLES UINT64_C(0x9000) /* six pages, long mode only */
+#define HANDOVER_MULTIBOOT UINT64_C(0x10000)  /* clear of where processors are started */
 #define HANDOVER_CMDLINE UINT64_C(0x20000)
 
 #endif

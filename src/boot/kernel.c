@@ -7,36 +7,34 @@
 #include "boot/builder_private.h"
 #include "x86/layout.h"
 
-/* ---- ELF ---- */
+/* ---- segments: of an ELF, or what a Multiboot header places ---- */
 
 static bool segment_holds(const struct image_segment *segment, uint64_t gpa)
 {
     return gpa >= segment->gpa && gpa - segment->gpa < segment->memory_bytes;
 }
 
-static int check_entry(const struct image_elf *elf, uint64_t entry, struct error *err)
+static int check_entry(const struct image_segment *segments, size_t count, uint64_t entry,
+                       struct error *err)
 {
-    for (size_t i = 0; i < elf->segment_count; i++)
-        if (segment_holds(&elf->segments[i], entry))
+    for (size_t i = 0; i < count; i++)
+        if (segment_holds(&segments[i], entry))
             return 0;
     return error_set(err, -ENOEXEC, "its entry point 0x%" PRIx64 " lies in no segment",
                      entry);
 }
 
 /* The whole kernel's need comes first, so that one try tells enough. */
-static int check_fits(struct boot_builder *builder, const struct image_elf *elf,
-                      struct error *err)
+static int check_fits(struct boot_builder *builder, const struct image_segment *segments,
+                      size_t count, struct error *err)
 {
-    for (size_t i = 0; i < elf->segment_count; i++) {
-        const struct image_segment *segment = &elf->segments[i];
-
+    for (size_t i = 0; i < count; i++)
         builder->kernel_end =
-            max_u64(builder->kernel_end, segment->gpa + segment->memory_bytes);
-    }
+            max_u64(builder->kernel_end, segments[i].gpa + segments[i].memory_bytes);
     if (boot_builder_need(builder, builder->kernel_end, err) < 0)
         return err->code;
-    for (size_t i = 0; i < elf->segment_count; i++) {
-        const struct image_segment *segment = &elf->segments[i];
+    for (size_t i = 0; i < count; i++) {
+        const struct image_segment *segment = &segments[i];
 
         if (!boot_e820_is_ram(builder->plan, segment->gpa, segment->memory_bytes))
             return error_set(err, -ENOEXEC,
@@ -62,23 +60,33 @@ static int add_segment(struct boot_builder *builder, size_t index,
                                  segment->memory_bytes - segment->file_bytes, bss, err);
 }
 
-static int add_elf(struct boot_builder *builder, const struct image_elf *elf,
-                   uint64_t entry, struct error *err)
+static int add_segments(struct boot_builder *builder,
+                        const struct image_segment *segments, size_t count,
+                        uint64_t entry, struct error *err)
 {
-    if (check_entry(elf, entry, err) < 0 || check_fits(builder, elf, err) < 0)
+    if (check_entry(segments, count, entry, err) < 0 ||
+        check_fits(builder, segments, count, err) < 0)
         return err->code;
-    for (size_t i = 0; i < elf->segment_count; i++)
-        if (add_segment(builder, i, &elf->segments[i], err) < 0)
+    for (size_t i = 0; i < count; i++)
+        if (add_segment(builder, i, &segments[i], err) < 0)
             return err->code;
+    return 0;
+}
+
+int boot_kernel_add_segments(struct boot_builder *builder,
+                             const struct image_segment *segments, size_t count,
+                             uint64_t entry, struct error *err)
+{
+    if (add_segments(builder, segments, count, entry, err) < 0)
+        return error_prefix(err, "kernel %s", builder->inputs->kernel.path);
     return 0;
 }
 
 int boot_kernel_add_elf(struct boot_builder *builder, const struct image_elf *elf,
                         uint64_t entry, struct error *err)
 {
-    if (add_elf(builder, elf, entry, err) < 0)
-        return error_prefix(err, "kernel %s", builder->inputs->kernel.path);
-    return 0;
+    return boot_kernel_add_segments(builder, elf->segments, elf->segment_count, entry,
+                                    err);
 }
 
 /* ---- bzImage ---- */

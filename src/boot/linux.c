@@ -33,6 +33,7 @@ _Static_assert(BOOT_MAX_E820 <= 128, "E820_MAX_ENTRIES_ZEROPAGE");
 #define BOOT_FLAG 0xaa55
 #define HEADER_MAGIC 0x53726448u /* "HdrS" */
 #define VERSION_2_15 0x020f
+#define VERSION_2_08 0x0208 /* since then a header says where the kernel is */
 #define LOADFLAGS_LOADED_HIGH 0x01
 #define LOADER_WITHOUT_ID 0xff
 #define ENTRY64_OFFSET 0x200 /* from the load address */
@@ -216,6 +217,19 @@ int boot_linux64_build(struct boot_builder *builder, struct error *err)
     return enter_long_mode(builder, load_gpa + ENTRY64_OFFSET, boot_params, err);
 }
 
+/* iPXE's ipxe.lkrn and GRUB's lnxboot.img have a setup header so that Linux loaders start
+ * them, but only their real-mode part is code, and nothing in the header says so. */
+static void note_old_protocol(struct boot_builder *builder)
+{
+    unsigned int version = builder->inputs->image.bzimage.version;
+
+    if (version < VERSION_2_08)
+        boot_builder_note(builder,
+                          "the bzImage has boot protocol %u.%02u: if it is a boot loader "
+                          "and not Linux, it needs a BIOS below it (--firmware)",
+                          version >> 8, version & 0xff);
+}
+
 int boot_linux32_build(struct boot_builder *builder, struct error *err)
 {
     struct cpu_state *state = &builder->plan->entry;
@@ -226,6 +240,7 @@ int boot_linux32_build(struct boot_builder *builder, struct error *err)
     if (place_bzimage(builder, &load_gpa, &boot_params, err) < 0 ||
         boot_handover_add_gdt(builder, false, &gdt, err) < 0)
         return err->code;
+    note_old_protocol(builder);
     cpu_state_flat32(state, (uint32_t)load_gpa, gdt);
     state->registers[X86_RSI] = boot_params;
     return 0;

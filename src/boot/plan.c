@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/check.h"
 #include "boot/builder_private.h"
+#include "boot/fw_cfg_private.h"
 #include "x86/layout.h"
 #include "x86/x86.h"
 
@@ -22,6 +24,8 @@ static protocol_build *const protocols[] = {
     [BOOT_PVH] = boot_pvh_build,
     [BOOT_LINUX64] = boot_linux64_build,
     [BOOT_LINUX32] = boot_linux32_build,
+    [BOOT_MULTIBOOT1] = boot_multiboot1_build,
+    [BOOT_MULTIBOOT2] = boot_multiboot2_build,
     [BOOT_FIRMWARE] = boot_firmware_build,
 };
 
@@ -48,34 +52,104 @@ static int check_machine(const struct boot_options *options, struct error *err)
     return 0;
 }
 
-static void add_kernel_files(struct boot_builder *builder)
+/* What firmware hands on is not in memory at the start, but is part of the plan. */
+static void add_files(struct boot_builder *builder)
 {
     const struct boot_inputs *inputs = builder->inputs;
-    enum boot_protocol protocol = builder->plan->protocol;
 
-    builder->kernel_file = boot_builder_add_file(
-        builder, protocol == BOOT_FIRMWARE ? BOOT_FILE_FIRMWARE : BOOT_FILE_KERNEL,
-        &inputs->kernel);
-    if (boot_uses_unpacked(inputs, protocol))
+    if (inputs->has_firmware)
+        builder->firmware_file =
+            boot_builder_add_file(builder, BOOT_FILE_FIRMWARE, &inputs->firmware);
+    if (inputs->has_kernel)
+        builder->kernel_file =
+            boot_builder_add_file(builder, BOOT_FILE_KERNEL, &inputs->kernel);
+    if (boot_uses_unpacked(inputs))
         builder->kernel_file =
             boot_builder_add_file(builder, BOOT_FILE_UNPACKED, &inputs->unpacked);
+    builder->first_initrd_file = builder->plan->file_count;
+    for (size_t i = 0; i < inputs->initrd_count; i++) {
+        bool is_module = boot_takes_modules(inputs);
+        size_t file = boot_builder_add_file(
+            builder, is_module ? BOOT_FILE_MODULE : BOOT_FILE_INITRD,
+            &inputs->initrds[i]);
+
+        builder->plan->files[file].string = inputs->module_strings[i];
+    }
+}
+
+/* Multiboot kernels find their own path in front, and none of the words that are there
+ * for Linux. */
+static int set_cmdline(struct boot_builder *builder, struct error *err)
+{
+    const struct boot_options *options = builder->options;
+    const char *words = options->cmdline;
+
+    if (!builder->inputs->has_kernel)
+        return 0;
+    if (boot_takes_modules(builder->inputs)) {
+        words += options->cmdline_default_bytes;
+        builder->plan->cmdline =
+            boot_builder_text(builder, "%s%s%s", builder->inputs->kernel.path,
+                              words[0] == '\0' ? "" : " ", words);
+    } else {
+        builder->plan->cmdline = boot_builder_text(builder, "%s", words);
+    }
+    if (builder->plan->cmdline == NULL)
+        return error_set(err, -ENOMEM, "out of memory for the command line");
+    return 0;
+}
+
+/* What a plan has whatever its protocol. */
+static int begin(struct boot_builder *builder, enum boot_protocol protocol,
+                 struct error *err)
+{
+    builder->plan->protocol = protocol;
+    CHECK((size_t)protocol < ARRAY_SIZE(protocols) && protocols[protocol] != NULL);
+    add_files(builder);
+    boot_e820_build(builder, builder->inputs->firmware.size_bytes);
+    return set_cmdline(builder, err);
 }
 
 static int build(struct boot_builder *builder, struct error *err)
 {
     const struct boot_inputs *inputs = builder->inputs;
-    enum boot_protocol protocol;
+    struct boot_plan *plan = builder->plan;
+    enum boot_protocol protocol = inputs->protocol;
 
-    if (boot_protocol_choose(builder, err) < 0)
-        return error_prefix(err, "kernel %s", inputs->kernel.path);
-    protocol = builder->plan->protocol;
-    CHECK((size_t)protocol < ARRAY_SIZE(protocols) && protocols[protocol] != NULL);
-    add_kernel_files(builder);
-    boot_e820_build(builder, protocol == BOOT_FIRMWARE ? inputs->kernel.size_bytes : 0);
+    memcpy(plan->protocol_reason, inputs->protocol_reason, sizeof(plan->protocol_reason));
+    if (begin(builder, protocol, err) < 0)
+        return err->code;
     /* Firmware makes its own tables, in the place where ours would be. */
-    if (protocol != BOOT_FIRMWARE && boot_acpi_add(builder, err) < 0)
+    if (protocol != BOOT_FIRMWARE &&
+        (boot_acpi_add(builder, err) < 0 || boot_mp_table_add(builder, err) < 0))
+        return err->code;
+    if (boot_fw_cfg_build(builder, err) < 0)
         return err->code;
     return protocols[protocol](builder, err);
+}
+
+int boot_builder_begin_kernel(const struct boot_builder *builder,
+                              struct boot_builder *kernel, struct error *err)
+{
+    *kernel = (struct boot_builder){
+        .plan = calloc(1, sizeof(*kernel->plan)),
+        .inputs = builder->inputs,
+        .options = builder->options,
+        .page_bytes = builder->page_bytes,
+        .by_firmware = true,
+    };
+    if (kernel->plan == NULL)
+        return error_set(err, -ENOMEM, "out of memory for the boot plan");
+    if (begin(kernel, builder->inputs->kernel_protocol, err) < 0) {
+        boot_plan_destroy(kernel->plan);
+        return err->code;
+    }
+    return 0;
+}
+
+int boot_builder_build_kernel(struct boot_builder *kernel, struct error *err)
+{
+    return protocols[kernel->plan->protocol](kernel, err);
 }
 
 int boot_plan_build(const struct boot_inputs *inputs, const struct boot_options *options,
@@ -106,6 +180,8 @@ void boot_plan_destroy(struct boot_plan *plan)
         return;
     for (size_t i = 0; i < plan->range_count; i++)
         free(plan->ranges[i].bytes);
+    for (size_t i = 0; i < plan->fw_part_count; i++)
+        free(plan->fw_parts[i].bytes);
     while (plan->texts != NULL) {
         struct boot_text *text = plan->texts;
 

@@ -14,10 +14,6 @@
 
 #define MACHINE_X86_64 62 /* EM_X86_64 (System V ABI, AMD64 supplement, 4.1) */
 
-/* How far the two Multiboot specifications let a header be from the file's start. */
-#define MULTIBOOT1_SEARCH_BYTES 8192
-#define MULTIBOOT2_SEARCH_BYTES 32768
-
 static const char *const protocol_names[] = {
     [BOOT_AUTO] = "auto",
     [BOOT_PVH] = "pvh",
@@ -39,113 +35,147 @@ static bool is_elf(const struct image *image)
     return image->format == IMAGE_ELF32 || image->format == IMAGE_ELF64;
 }
 
-bool boot_uses_unpacked(const struct boot_inputs *inputs, enum boot_protocol protocol)
+bool boot_takes_modules(const struct boot_inputs *inputs)
 {
-    return protocol == BOOT_PVH && inputs->has_unpacked;
+    return inputs->kernel_protocol == BOOT_MULTIBOOT1 ||
+           inputs->kernel_protocol == BOOT_MULTIBOOT2;
 }
 
-static int choose(struct boot_builder *builder, enum boot_protocol protocol,
+bool boot_uses_unpacked(const struct boot_inputs *inputs)
+{
+    return inputs->has_unpacked && inputs->kernel_protocol == BOOT_PVH;
+}
+
+static int choose(struct boot_choice *choice, enum boot_protocol protocol,
                   const char *format, ...) PRINTF_LIKE(3, 4);
 
-static int choose(struct boot_builder *builder, enum boot_protocol protocol,
+static int choose(struct boot_choice *choice, enum boot_protocol protocol,
                   const char *format, ...)
 {
-    struct boot_plan *plan = builder->plan;
     va_list args;
 
-    plan->protocol = protocol;
+    choice->protocol = protocol;
     va_start(args, format);
-    (void)vsnprintf(plan->protocol_reason, sizeof(plan->protocol_reason), format, args);
+    (void)vsnprintf(choice->reason, sizeof(choice->reason), format, args);
     va_end(args);
     return 0;
 }
 
-/* ---- Multiboot: recognised, so that the refusal says what the file is ---- */
-
-static const struct image_multiboot *multiboot_of(const struct image *image,
-                                                  enum boot_protocol protocol)
-{
-    if (protocol == BOOT_MULTIBOOT2 || !image->multiboot1.present)
-        return &image->multiboot2;
-    return &image->multiboot1;
-}
-
-static int refuse_multiboot(const struct image *image, enum boot_protocol protocol,
-                            struct error *err)
-{
-    const struct image_multiboot *header =
-        protocol == BOOT_MULTIBOOT1 ? &image->multiboot1 : &image->multiboot2;
-    int major = protocol == BOOT_MULTIBOOT1 ? 1 : 2;
-
-    if (!header->present)
-        return error_set(err, -ENOEXEC,
-                         "has no Multiboot %d header in its first %d bytes", major,
-                         major == 1 ? MULTIBOOT1_SEARCH_BYTES : MULTIBOOT2_SEARCH_BYTES);
-    return error_set(err, -ENOTSUP,
-                     "has a Multiboot %d header at offset 0x%" PRIx64
-                     "; Multiboot kernels are not loaded yet",
-                     major, header->header_offset);
-}
-
 static int refuse_elf_without_note(const struct image *image, struct error *err)
 {
-    const struct image_multiboot *multiboot = multiboot_of(image, BOOT_AUTO);
     const char *format = image_format_name(image->format);
 
-    if (multiboot->present)
-        return error_set(err, -ENOTSUP,
-                         "is an %s without PVH entry note (owner \"Xen\", type 18), but "
-                         "with a Multiboot %d header at offset 0x%" PRIx64
-                         "; Multiboot kernels are not loaded yet",
-                         format, multiboot->major, multiboot->header_offset);
+    if (image->multiboot1.present || image->multiboot2.present)
+        return error_set(
+            err, -ENOEXEC,
+            "is an %s without PVH entry note (owner \"Xen\", type 18); leave "
+            "--protocol out to enter it by Multiboot",
+            format);
     if (image->format == IMAGE_ELF64 && image->elf.machine == MACHINE_X86_64)
         return error_set(err, -ENOEXEC,
                          "is an ELF64 without PVH entry note (owner \"Xen\", type 18), "
                          "and no Multiboot header is in its first %d (version 1) or %d "
                          "(version 2) bytes; if its entry point follows the Linux 64-bit "
                          "boot protocol, say --protocol linux64",
-                         MULTIBOOT1_SEARCH_BYTES, MULTIBOOT2_SEARCH_BYTES);
+                         IMAGE_MULTIBOOT1_SEARCH_BYTES, IMAGE_MULTIBOOT2_SEARCH_BYTES);
     return error_set(err, -ENOEXEC,
                      "is an %s without PVH entry note (owner \"Xen\", type 18), and no "
                      "Multiboot header is in its first %d (version 1) or %d (version 2) "
                      "bytes; there is no known way in",
-                     format, MULTIBOOT1_SEARCH_BYTES, MULTIBOOT2_SEARCH_BYTES);
+                     format, IMAGE_MULTIBOOT1_SEARCH_BYTES,
+                     IMAGE_MULTIBOOT2_SEARCH_BYTES);
 }
 
 /* ---- what a file offers ---- */
 
 /* By the kernel's own decompressor; `why` says why not by PVH. */
-static int choose_own_decompressor(struct boot_builder *builder, const char *why)
+static int choose_own_decompressor(const struct boot_inputs *inputs,
+                                   struct boot_choice *choice, const char *why)
 {
-    if (builder->inputs->image.bzimage.xloadflags & XLOADFLAGS_KERNEL_64)
-        return choose(builder, BOOT_LINUX64, "%s; the bzImage has a 64-bit entry", why);
-    return choose(builder, BOOT_LINUX32, "%s; the bzImage has no 64-bit entry", why);
+    if (inputs->image.bzimage.xloadflags & XLOADFLAGS_KERNEL_64)
+        return choose(choice, BOOT_LINUX64, "%s; the bzImage has a 64-bit entry", why);
+    return choose(choice, BOOT_LINUX32, "%s; the bzImage has no 64-bit entry", why);
 }
 
-static int choose_auto(struct boot_builder *builder, struct error *err)
+static int choose_bzimage(const struct boot_inputs *inputs, struct boot_choice *choice)
 {
-    const struct boot_inputs *inputs = builder->inputs;
-    const struct image *image = &inputs->image;
+    const struct image *unpacked = &inputs->unpacked_image;
 
-    if (image->format == IMAGE_FIRMWARE)
-        return choose(builder, BOOT_FIRMWARE, "firmware was given");
-    if (is_elf(image)) {
-        if (!image->elf.has_pvh)
-            return refuse_elf_without_note(image, err);
-        return choose(builder, BOOT_PVH, "the %s has a PVH entry note",
-                      image_format_name(image->format));
-    }
+    if (inputs->has_firmware)
+        return choose_own_decompressor(inputs, choice, "firmware starts bzImages whole");
     if (!inputs->has_unpacked)
         return choose_own_decompressor(
-            builder, "the bzImage has no payload in a known compression");
-    if (is_elf(&inputs->unpacked_image) && inputs->unpacked_image.elf.has_pvh)
-        return choose(builder, BOOT_PVH, "the %s inside the bzImage has a PVH entry note",
-                      image_format_name(inputs->unpacked_image.format));
-    return choose_own_decompressor(builder,
+            inputs, choice, "the bzImage has no payload in a known compression");
+    if (is_elf(unpacked) && unpacked->elf.has_pvh)
+        return choose(choice, BOOT_PVH, "the %s inside the bzImage has a PVH entry note",
+                      image_format_name(unpacked->format));
+    return choose_own_decompressor(inputs, choice,
                                    "the kernel inside the bzImage has no PVH entry note");
 }
 
+/* A header that cannot be obeyed is passed over for the next way in; `problem` (the first
+ * one) says why. */
+static bool choose_multiboot(const struct image *image, struct boot_choice *choice,
+                             struct error *problem)
+{
+    const struct {
+        enum boot_protocol protocol;
+        const char *name;
+        bool present;
+        int (*check)(const struct image *image, struct error *err);
+    } ways[] = {
+        {BOOT_MULTIBOOT2, "Multiboot 2", image->multiboot2.present,
+         boot_multiboot2_check},
+        {BOOT_MULTIBOOT1, "Multiboot 1", image->multiboot1.present,
+         boot_multiboot1_check},
+    };
+    const char *format =
+        image->format == IMAGE_MULTIBOOT ? "flat file" : image_format_name(image->format);
+
+    for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+        struct error refusal = ERROR_NONE;
+
+        if (!ways[i].present)
+            continue;
+        if (ways[i].check(image, &refusal) == 0) {
+            (void)choose(choice, ways[i].protocol, "the %s has a %s header%s%s", format,
+                         ways[i].name, problem->code == 0 ? "" : "; ", problem->text);
+            return true;
+        }
+        if (problem->code == 0)
+            *problem = refusal;
+    }
+    return false;
+}
+
+static int choose_auto(const struct boot_inputs *inputs, struct boot_choice *choice,
+                       struct error *err)
+{
+    const struct image *image = &inputs->image;
+    struct error problem = ERROR_NONE;
+
+    if (image->format == IMAGE_BZIMAGE)
+        return choose_bzimage(inputs, choice);
+    if (choose_multiboot(image, choice, &problem))
+        return 0;
+    if (is_elf(image) && image->elf.has_pvh)
+        return choose(choice, BOOT_PVH, "the %s has a PVH entry note%s%s",
+                      image_format_name(image->format), problem.code == 0 ? "" : "; ",
+                      problem.text);
+    if (problem.code != 0)
+        return error_set(err, problem.code, "%s", problem.text);
+    return refuse_elf_without_note(image, err);
+}
+
 /* ---- what the user named ---- */
+
+static int refuse_flat(const char *protocol, const char *needed, struct error *err)
+{
+    return error_set(err, -ENOEXEC,
+                     "is a flat file that only its Multiboot header says how to load; "
+                     "--protocol %s needs %s",
+                     protocol, needed);
+}
 
 static int check_pvh(const struct boot_inputs *inputs, struct error *err)
 {
@@ -159,6 +189,8 @@ static int check_pvh(const struct boot_inputs *inputs, struct error *err)
         image = &inputs->unpacked_image;
     if (is_elf(image) && image->elf.has_pvh)
         return 0;
+    if (image->format == IMAGE_MULTIBOOT)
+        return refuse_flat("pvh", "an ELF file", err);
     if (inputs->has_unpacked)
         return error_set(
             err, -ENOEXEC,
@@ -177,6 +209,8 @@ static int check_linux64(const struct image *image, struct error *err)
                          "x86-64 (machine %d) or a bzImage",
                          image_format_name(image->format), image->elf.machine,
                          MACHINE_X86_64);
+    if (image->format == IMAGE_MULTIBOOT)
+        return refuse_flat("linux64", "an ELF64 for x86-64 or a bzImage", err);
     if (image->bzimage.xloadflags & XLOADFLAGS_KERNEL_64)
         return 0;
     return error_set(err, -ENOEXEC,
@@ -189,6 +223,8 @@ static int check_linux32(const struct image *image, struct error *err)
 {
     if (image->format == IMAGE_BZIMAGE)
         return 0;
+    if (image->format == IMAGE_MULTIBOOT)
+        return refuse_flat("linux32", "a bzImage", err);
     return error_set(err, -ENOEXEC, "is an %s; --protocol linux32 needs a bzImage",
                      image_format_name(image->format));
 }
@@ -204,30 +240,24 @@ static int check_named(const struct boot_inputs *inputs, enum boot_protocol prot
     case BOOT_LINUX32:
         return check_linux32(&inputs->image, err);
     case BOOT_MULTIBOOT1:
+        return boot_multiboot1_check(&inputs->image, err);
     case BOOT_MULTIBOOT2:
-        return refuse_multiboot(&inputs->image, protocol, err);
+        return boot_multiboot2_check(&inputs->image, err);
     case BOOT_FIRMWARE:
-        if (inputs->image.format != IMAGE_FIRMWARE)
-            return error_set(err, -EINVAL,
-                             "is a kernel; --protocol firmware needs --firmware");
-        return 0;
+        return error_set(err, -EINVAL,
+                         "is a kernel; --protocol firmware needs --firmware");
     case BOOT_AUTO:
         break;
     }
     return 0;
 }
 
-int boot_protocol_choose(struct boot_builder *builder, struct error *err)
+int boot_protocol_choose(const struct boot_inputs *inputs, enum boot_protocol named,
+                         struct boot_choice *choice, struct error *err)
 {
-    enum boot_protocol named = builder->options->protocol;
-    const struct image *image = &builder->inputs->image;
-
-    /* A flat image has no other way in, whatever was named. */
-    if (image->format == IMAGE_MULTIBOOT && named != BOOT_MULTIBOOT2)
-        return refuse_multiboot(image, BOOT_MULTIBOOT1, err);
     if (named == BOOT_AUTO)
-        return choose_auto(builder, err);
-    if (check_named(builder->inputs, named, err) < 0)
+        return choose_auto(inputs, choice, err);
+    if (check_named(inputs, named, err) < 0)
         return err->code;
-    return choose(builder, named, "--protocol %s", boot_protocol_name(named));
+    return choose(choice, named, "--protocol %s", boot_protocol_name(named));
 }

@@ -106,7 +106,8 @@ static int add_start_info(struct boot_builder *builder, uint64_t cmdline,
                     .modules =
                         has_initrd ? *gpa + offsetof(struct start_page, initrd) : 0,
                     .cmdline = cmdline,
-                    .rsdp = LAYOUT_ACPI_START,
+                    /* Where firmware puts it, kernels find it. */
+                    .rsdp = builder->by_firmware ? 0 : LAYOUT_ACPI_START,
                     .memory_map = memory_map,
                     .memory_map_entries = (uint32_t)builder->plan->e820_count,
                 },

@@ -13,17 +13,18 @@
 #include "x86/layout.h"
 #include "x86/x86.h"
 
-const char *boot_builder_text(struct boot_builder *builder, const char *format, ...)
+static const char *add_text(struct boot_builder *builder, const char *format,
+                            va_list args) PRINTF_LIKE(2, 0);
+
+static const char *add_text(struct boot_builder *builder, const char *format,
+                            va_list args)
 {
     struct boot_text *text;
     size_t size;
-    va_list args;
     va_list again;
 
-    va_start(args, format);
     va_copy(again, args);
     size = (size_t)vsnprintf(NULL, 0, format, args) + 1;
-    va_end(args);
     text = malloc(sizeof(*text) + size);
     if (text != NULL) {
         (void)vsnprintf(text->characters, size, format, again);
@@ -34,12 +35,36 @@ const char *boot_builder_text(struct boot_builder *builder, const char *format, 
     return text == NULL ? NULL : text->characters;
 }
 
+const char *boot_builder_text(struct boot_builder *builder, const char *format, ...)
+{
+    const char *text;
+    va_list args;
+
+    va_start(args, format);
+    text = add_text(builder, format, args);
+    va_end(args);
+    return text;
+}
+
+void boot_builder_note(struct boot_builder *builder, const char *format, ...)
+{
+    struct boot_plan *plan = builder->plan;
+    const char *text;
+    va_list args;
+
+    va_start(args, format);
+    text = add_text(builder, format, args);
+    va_end(args);
+    CHECK(plan->note_count < BOOT_MAX_NOTES);
+    if (text != NULL)
+        plan->notes[plan->note_count++] = text;
+}
+
 const char *boot_file_role_name(enum boot_file_role role)
 {
     static const char *const names[] = {
-        [BOOT_FILE_KERNEL] = "kernel",
-        [BOOT_FILE_UNPACKED] = "unpacked kernel",
-        [BOOT_FILE_INITRD] = "initrd",
+        [BOOT_FILE_KERNEL] = "kernel",     [BOOT_FILE_UNPACKED] = "unpacked kernel",
+        [BOOT_FILE_INITRD] = "initrd",     [BOOT_FILE_MODULE] = "module",
         [BOOT_FILE_FIRMWARE] = "firmware",
     };
 
@@ -283,6 +308,14 @@ int boot_builder_add_bytes(struct boot_builder *builder, uint64_t gpa, size_t fi
 
 /* ---- the search for free RAM ---- */
 
+bool boot_builder_is_free(const struct boot_builder *builder, uint64_t gpa,
+                          uint64_t size_bytes)
+{
+    struct obstacle obstacle;
+
+    return !find_obstacle(builder, gpa, size_bytes, &obstacle);
+}
+
 /* The lowest free place in [start, limit). */
 static bool find_lowest(const struct boot_builder *builder, uint64_t start,
                         uint64_t limit, uint64_t size_bytes, uint64_t alignment,
@@ -299,15 +332,16 @@ static bool find_lowest(const struct boot_builder *builder, uint64_t start,
     return false;
 }
 
-/* The highest free place in [start, limit), page-aligned. */
+/* The highest free place in [start, limit). */
 static bool find_highest(const struct boot_builder *builder, uint64_t start,
-                         uint64_t limit, uint64_t size_bytes, uint64_t *gpa)
+                         uint64_t limit, uint64_t size_bytes, uint64_t alignment,
+                         uint64_t *gpa)
 {
     struct obstacle obstacle;
     uint64_t end = limit;
 
     while (end >= size_bytes) {
-        *gpa = align_down(end - size_bytes, builder->page_bytes);
+        *gpa = align_down(end - size_bytes, alignment);
         if (*gpa < start)
             return false;
         if (!find_obstacle(builder, *gpa, size_bytes, &obstacle))
@@ -317,26 +351,84 @@ static bool find_highest(const struct boot_builder *builder, uint64_t start,
     return false;
 }
 
+uint64_t boot_builder_usable_low_bytes(const struct boot_builder *builder)
+{
+    return builder->low_ram_bytes - (builder->by_firmware ? BOOT_FIRMWARE_RAM_BYTES : 0);
+}
+
+/* Firmware loads everything as one piece, which had better be short. */
+static uint64_t behind_kernel(const struct boot_builder *builder)
+{
+    return max_u64(builder->kernel_end, LAYOUT_KERNEL_START);
+}
+
+/* The part of a RAM entry of the memory map that may be used and lies in [start, limit).
+ */
+struct window {
+    uint64_t start;
+    uint64_t limit; /* <= start: nothing */
+};
+
+static struct window window_of(const struct boot_builder *builder,
+                               const struct boot_e820 *entry, uint64_t start,
+                               uint64_t limit)
+{
+    uint64_t lowest = builder->by_firmware ? behind_kernel(builder) : X86_PAGE_BYTES;
+
+    if (entry->type != BOOT_E820_RAM)
+        return (struct window){0, 0};
+    return (struct window){
+        .start = max_u64(max_u64(entry->gpa, lowest), start),
+        .limit = min_u64(min_u64(entry->gpa + entry->size_bytes, limit),
+                         boot_builder_usable_low_bytes(builder)),
+    };
+}
+
+bool boot_builder_find_lowest(const struct boot_builder *builder, uint64_t start,
+                              uint64_t limit, uint64_t size_bytes, uint64_t alignment,
+                              uint64_t *gpa)
+{
+    const struct boot_plan *plan = builder->plan;
+
+    for (size_t i = 0; i < plan->e820_count; i++) {
+        struct window window = window_of(builder, &plan->e820[i], start, limit);
+
+        if (window.start < window.limit &&
+            find_lowest(builder, window.start, window.limit, size_bytes, alignment, gpa))
+            return true;
+    }
+    return false;
+}
+
+bool boot_builder_find_highest(const struct boot_builder *builder, uint64_t start,
+                               uint64_t limit, uint64_t size_bytes, uint64_t alignment,
+                               uint64_t *gpa)
+{
+    const struct boot_plan *plan = builder->plan;
+
+    for (size_t i = plan->e820_count; i-- > 0;) {
+        struct window window = window_of(builder, &plan->e820[i], start, limit);
+
+        if (window.start < window.limit &&
+            find_highest(builder, window.start, window.limit, size_bytes, alignment, gpa))
+            return true;
+    }
+    return false;
+}
+
 int boot_builder_place_low(const struct boot_builder *builder, uint64_t wanted,
                            uint64_t size_bytes, uint64_t alignment, const char *what,
                            uint64_t *gpa, struct error *err)
 {
-    const struct boot_plan *plan = builder->plan;
     struct obstacle obstacle;
 
-    *gpa = wanted;
-    if (boot_e820_is_ram(plan, wanted, size_bytes) &&
-        !find_obstacle(builder, wanted, size_bytes, &obstacle))
+    *gpa = builder->by_firmware ? align_up(behind_kernel(builder), alignment) : wanted;
+    if (boot_e820_is_ram(builder->plan, *gpa, size_bytes) &&
+        !find_obstacle(builder, *gpa, size_bytes, &obstacle))
         return 0;
-    for (size_t i = 0; i < plan->e820_count; i++) {
-        const struct boot_e820 *entry = &plan->e820[i];
-        uint64_t limit = entry->gpa + entry->size_bytes;
-
-        if (entry->type == BOOT_E820_RAM && limit <= LAYOUT_LOW_RAM_LIMIT &&
-            find_lowest(builder, max_u64(entry->gpa, X86_PAGE_BYTES), limit, size_bytes,
-                        alignment, gpa))
-            return 0;
-    }
+    if (boot_builder_find_lowest(builder, 0, LAYOUT_LOW_RAM_LIMIT, size_bytes, alignment,
+                                 gpa))
+        return 0;
     return error_set(err, -ENOMEM,
                      "no free RAM below 4 GiB is left for the %s (%" PRIu64
                      " bytes); give the guest more memory (-m)",
@@ -346,15 +438,22 @@ int boot_builder_place_low(const struct boot_builder *builder, uint64_t wanted,
 bool boot_builder_place_high(const struct boot_builder *builder, uint64_t limit,
                              uint64_t size_bytes, uint64_t *gpa)
 {
-    return find_highest(builder, LAYOUT_KERNEL_START,
-                        min_u64(limit, builder->low_ram_bytes), size_bytes, gpa);
+    limit = min_u64(limit, boot_builder_usable_low_bytes(builder));
+    if (builder->by_firmware)
+        return find_lowest(builder, behind_kernel(builder), limit, size_bytes,
+                           builder->page_bytes, gpa);
+    return find_highest(builder, LAYOUT_KERNEL_START, limit, size_bytes,
+                        builder->page_bytes, gpa);
 }
 
 int boot_builder_need(const struct boot_builder *builder, uint64_t end_gpa,
                       struct error *err)
 {
-    if (end_gpa <= builder->low_ram_bytes)
+    uint64_t usable = boot_builder_usable_low_bytes(builder);
+
+    if (end_gpa <= usable)
         return 0;
+    end_gpa += builder->low_ram_bytes - usable;
     if (end_gpa > LAYOUT_LOW_RAM_LIMIT)
         return error_set(err, -ENOMEM,
                          "needs RAM up to address 0x%" PRIx64

@@ -14,6 +14,8 @@
 #include "base/bytes.h"
 #include "boot/boot.h"
 #include "cli/cli.h"
+#include "cli/inspect_private.h"
+#include "cli/json_text.h"
 
 #define JSON_SCHEMA 1
 
@@ -35,7 +37,8 @@ struct way {
 struct inspection {
     const char *path;
     struct image image;
-    bool has_unpacked; /* `unpacked` is what the payload holds */
+    struct image_payload compressed; /* as in boot_inputs */
+    bool has_unpacked;               /* `unpacked` is what the payload holds */
     struct image unpacked;
     struct way ways[PROTOCOLS]; /* as `protocols` */
 };
@@ -58,7 +61,7 @@ static void way_explain(struct way *way, const char *reason)
     (void)snprintf(way->reason, sizeof(way->reason), "%s", reason);
 }
 
-static void try_protocol(const struct boot_inputs *inputs, struct boot_options *options,
+static void try_protocol(struct boot_inputs *inputs, struct boot_options *options,
                          enum boot_protocol protocol, struct way *way)
 {
     struct boot_plan *plan = NULL;
@@ -66,7 +69,8 @@ static void try_protocol(const struct boot_inputs *inputs, struct boot_options *
 
     options->protocol = protocol;
     way->protocol = protocol;
-    way->possible = boot_plan_build(inputs, options, &plan, &err) == 0;
+    way->possible = boot_inputs_choose(inputs, options, &err) == 0 &&
+                    boot_plan_build(inputs, options, &plan, &err) == 0;
     if (!way->possible) {
         way_explain(way, without_path(err.text, options->kernel_path));
         return;
@@ -94,14 +98,15 @@ static int inspect(struct inspection *inspection, struct error *err)
     };
     struct error ignored = ERROR_NONE;
     struct boot_inputs inputs;
-    int status = boot_inputs_open(&inputs, &options, err);
+    int status = boot_inputs_describe(&inputs, &options, err);
 
     if (status < 0) {
         options.protocol = BOOT_LINUX64; /* leaves the payload alone */
-        if (boot_inputs_open(&inputs, &options, &ignored) < 0)
+        if (boot_inputs_describe(&inputs, &options, &ignored) < 0)
             return status;
     }
     inspection->image = inputs.image;
+    inspection->compressed = inputs.compressed;
     inspection->has_unpacked = inputs.has_unpacked;
     inspection->unpacked = inputs.unpacked_image;
     for (size_t i = 0; i < PROTOCOLS; i++) {
@@ -127,8 +132,7 @@ static const char *machine_name(const struct image_elf *elf)
 
 /* ---- for people */
 
-/* One line: a name, and what follows in the format. */
-#define FIELD "  %-14s "
+#define FIELD INSPECT_FIELD
 
 static void print_elf(const struct image_elf *elf)
 {
@@ -155,21 +159,21 @@ static void print_elf(const struct image_elf *elf)
 
 static void print_payload(const struct inspection *inspection)
 {
-    const struct image_bzimage *bzimage = &inspection->image.bzimage;
+    const struct image_payload *payload = &inspection->image.payload;
 
-    if (bzimage->payload_bytes == 0) {
+    if (payload->size_bytes == 0) {
         (void)printf(FIELD "none\n", "payload");
         return;
     }
-    if (bzimage->codec == IMAGE_CODEC_NONE)
-        (void)printf(FIELD "%" PRIu32 " bytes at 0x%" PRIx64
+    if (payload->codec == IMAGE_CODEC_NONE)
+        (void)printf(FIELD "%" PRIu64 " bytes at 0x%" PRIx64
                            ", not compressed in any known way\n",
-                     "payload", bzimage->payload_bytes, bzimage->payload_offset);
+                     "payload", payload->size_bytes, payload->offset);
     else
-        (void)printf(FIELD "%s, %" PRIu32 " bytes at 0x%" PRIx64 ", %" PRIu32
+        (void)printf(FIELD "%s, %" PRIu64 " bytes at 0x%" PRIx64 ", %" PRIu64
                            " bytes unpacked\n",
-                     "payload", image_codec_name(bzimage->codec), bzimage->payload_bytes,
-                     bzimage->payload_offset, bzimage->unpacked_bytes);
+                     "payload", image_codec_name(payload->codec), payload->size_bytes,
+                     payload->offset, payload->unpacked_bytes);
     if (!inspection->has_unpacked)
         return;
     (void)printf(FIELD "%s\n", "contains",
@@ -198,23 +202,6 @@ static void print_bzimage(const struct inspection *inspection)
     print_payload(inspection);
 }
 
-static void print_multiboot(const struct image_multiboot *multiboot)
-{
-    if (!multiboot->present)
-        return;
-    if (multiboot->major == 2)
-        (void)printf(FIELD "header of %" PRIu32 " bytes at 0x%" PRIx64 "\n",
-                     "Multiboot 2", multiboot->header_bytes, multiboot->header_offset);
-    else if (!multiboot->has_addresses)
-        (void)printf(FIELD "header at 0x%" PRIx64 ", flags 0x%08" PRIx32 "\n",
-                     "Multiboot 1", multiboot->header_offset, multiboot->flags);
-    else
-        (void)printf(FIELD "header at 0x%" PRIx64 ", flags 0x%08" PRIx32
-                           ", load 0x%" PRIx32 ", entry 0x%" PRIx32 "\n",
-                     "Multiboot 1", multiboot->header_offset, multiboot->flags,
-                     multiboot->load_addr, multiboot->entry_addr);
-}
-
 static void print_ways(const struct way *ways)
 {
     for (size_t i = 1; i < PROTOCOLS; i++)
@@ -231,14 +218,19 @@ static void print_text(const struct inspection *inspection)
 {
     const struct image *image = &inspection->image;
 
-    (void)printf("%s: %s, %" PRIu64 " bytes\n", inspection->path,
-                 image_format_name(image->format), image->file_bytes);
+    if (inspection->compressed.size_bytes != 0)
+        (void)printf("%s: %s-compressed %s, %" PRIu64 " bytes, %" PRIu64 " unpacked\n",
+                     inspection->path, image_codec_name(inspection->compressed.codec),
+                     image_format_name(image->format), inspection->compressed.size_bytes,
+                     image->file_bytes);
+    else
+        (void)printf("%s: %s, %" PRIu64 " bytes\n", inspection->path,
+                     image_format_name(image->format), image->file_bytes);
     if (is_elf(image))
         print_elf(&image->elf);
     else if (image->format == IMAGE_BZIMAGE)
         print_bzimage(inspection);
-    print_multiboot(&image->multiboot1);
-    print_multiboot(&image->multiboot2);
+    inspect_print_multiboot(image);
     print_ways(inspection->ways);
 }
 
@@ -294,15 +286,14 @@ static json_t *json_elf(const struct image *image)
 
 static json_t *json_payload(const struct inspection *inspection)
 {
-    const struct image_bzimage *bzimage = &inspection->image.bzimage;
+    const struct image_payload *payload = &inspection->image.payload;
 
-    if (bzimage->payload_bytes == 0)
+    if (payload->size_bytes == 0)
         return json_null();
     return json_pack(
-        "{s:s, s:o, s:o, s:o, s:o}", "codec", image_codec_name(bzimage->codec), "offset",
-        json_number(bzimage->payload_offset), "size_bytes",
-        json_number(bzimage->payload_bytes), "unpacked_bytes",
-        json_number(bzimage->unpacked_bytes), "elf",
+        "{s:s, s:o, s:o, s:o, s:o}", "codec", image_codec_name(payload->codec), "offset",
+        json_number(payload->offset), "size_bytes", json_number(payload->size_bytes),
+        "unpacked_bytes", json_number(payload->unpacked_bytes), "elf",
         inspection->has_unpacked ? json_elf(&inspection->unpacked) : json_null());
 }
 
@@ -327,34 +318,16 @@ static json_t *json_bzimage(const struct inspection *inspection)
         json_number(bzimage->initrd_last_byte), "payload", json_payload(inspection));
 }
 
-static json_t *json_multiboot(const struct image_multiboot *multiboot)
-{
-    json_t *addresses = json_null();
-
-    if (!multiboot->present)
-        return json_null();
-    if (multiboot->has_addresses)
-        addresses = json_pack("{s:o, s:o, s:o, s:o, s:o}", "header_addr",
-                              json_number(multiboot->header_addr), "load_addr",
-                              json_number(multiboot->load_addr), "load_end_addr",
-                              json_number(multiboot->load_end_addr), "bss_end_addr",
-                              json_number(multiboot->bss_end_addr), "entry_addr",
-                              json_number(multiboot->entry_addr));
-    return json_pack("{s:o, s:o, s:o, s:o}", "header_offset",
-                     json_number(multiboot->header_offset), "flags",
-                     json_number(multiboot->flags), "header_bytes",
-                     json_number(multiboot->header_bytes), "addresses", addresses);
-}
-
 static json_t *json_ways(const struct way *ways)
 {
     json_t *array = json_array();
 
     for (size_t i = 1; i < PROTOCOLS; i++)
-        (void)json_array_append_new(array, json_pack("{s:s, s:b, s:s}", "protocol",
-                                                     boot_protocol_name(protocols[i]),
-                                                     "possible", (int)ways[i].possible,
-                                                     "reason", ways[i].reason));
+        (void)json_array_append_new(array,
+                                    json_pack("{s:s, s:b, s:o}", "protocol",
+                                              boot_protocol_name(protocols[i]),
+                                              "possible", (int)ways[i].possible, "reason",
+                                              cli_json_text(ways[i].reason)));
     return array;
 }
 
@@ -363,14 +336,19 @@ static json_t *json_inspection(const struct inspection *inspection)
     const struct image *image = &inspection->image;
     const struct way *chosen = &inspection->ways[0];
     const char *protocol = chosen->possible ? boot_protocol_name(chosen->protocol) : NULL;
+    const char *compression = inspection->compressed.size_bytes == 0
+                                  ? NULL
+                                  : image_codec_name(inspection->compressed.codec);
 
-    return json_pack(
-        "{s:i, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:s}", "schema", JSON_SCHEMA,
-        "path", inspection->path, "format", image_format_name(image->format),
-        "size_bytes", json_number(image->file_bytes), "elf", json_elf(image), "bzimage",
-        json_bzimage(inspection), "multiboot1", json_multiboot(&image->multiboot1),
-        "multiboot2", json_multiboot(&image->multiboot2), "protocols",
-        json_ways(inspection->ways), "protocol", protocol, "reason", chosen->reason);
+    return json_pack("{s:i, s:o, s:s, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:o}",
+                     "schema", JSON_SCHEMA, "path", cli_json_text(inspection->path),
+                     "format", image_format_name(image->format), "compression",
+                     compression, "size_bytes", json_number(image->file_bytes), "elf",
+                     json_elf(image), "bzimage", json_bzimage(inspection), "multiboot1",
+                     inspect_json_multiboot1(image), "multiboot2",
+                     inspect_json_multiboot2(image), "protocols",
+                     json_ways(inspection->ways), "protocol", protocol, "reason",
+                     cli_json_text(chosen->reason));
 }
 
 /* Takes `document` over; NULL if it could not be built. */
@@ -379,9 +357,7 @@ static int print_json(json_t *document, struct error *err)
     int status = 0;
 
     if (document == NULL)
-        return error_set(err, -EINVAL,
-                         "cannot make a JSON document: out of memory, or the path is not "
-                         "UTF-8");
+        return error_set(err, -ENOMEM, "out of memory for the JSON document");
     if (json_dumpf(document, stdout, JSON_INDENT(2)) < 0 || putchar('\n') == EOF)
         status = error_set(err, -EIO, "cannot write to standard output");
     json_decref(document);
@@ -425,9 +401,9 @@ static int print_refusal(const struct inspection *inspection, struct error *reas
     struct error ignored = ERROR_NONE;
     const char *text = without_path(reason->text, inspection->path);
 
-    return print_json(json_pack("{s:i, s:s, s:n, s:n, s:s}", "schema", JSON_SCHEMA,
-                                "path", inspection->path, "format", "protocol", "reason",
-                                text),
+    return print_json(json_pack("{s:i, s:o, s:n, s:n, s:o}", "schema", JSON_SCHEMA,
+                                "path", cli_json_text(inspection->path), "format",
+                                "protocol", "reason", cli_json_text(text)),
                       &ignored);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* husk plan: what `husk run` with the same options would put into guest memory, from
  * where, and why. Starts nothing. */
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -11,6 +12,8 @@
 #include "base/bytes.h"
 #include "boot/boot.h"
 #include "cli/cli.h"
+#include "cli/json_text.h"
+#include "cli/plan_private.h"
 #include "config/config.h"
 #include "vm/vm.h"
 
@@ -36,21 +39,6 @@ static const char *e820_name(uint32_t type)
     return type == BOOT_E820_RAM ? "ram" : "reserved";
 }
 
-static const char *cache_text(enum image_cache_outcome outcome)
-{
-    switch (outcome) {
-    case IMAGE_CACHE_HIT:
-        return "found in the image cache";
-    case IMAGE_CACHE_FILLED:
-        return "put into the image cache";
-    case IMAGE_CACHE_REBUILT:
-        return "image cache entry rebuilt";
-    case IMAGE_CACHE_BYPASSED:
-        return "image cache not used";
-    }
-    return "";
-}
-
 static const char *mode_name(const struct cpu_state *entry)
 {
     if (entry->segments[X86_CS].long_mode)
@@ -66,8 +54,8 @@ static uint64_t entry_address(const struct boot_plan *plan)
 /* ---- what became of a file ---- */
 
 struct file_report {
-    const char *mode; /* "map", "copy", "unpack" */
-    char reason[512]; /* "" for a file that is simply mapped */
+    const char *mode; /* "map", "copy", "unpack", "fw_cfg" */
+    char reason[640]; /* "" for a file that is simply mapped */
 };
 
 static const struct boot_range *first_range(const struct boot_plan *plan, size_t file,
@@ -81,15 +69,16 @@ static const struct boot_range *first_range(const struct boot_plan *plan, size_t
 
 static void report_unpacked(const struct boot_inputs *inputs, struct file_report *report)
 {
-    const char *codec = image_codec_name(inputs->image.bzimage.codec);
+    const char *codec = image_codec_name(inputs->image.payload.codec);
 
     report->mode = "unpack";
     if (inputs->cache_reason[0] == '\0')
         (void)snprintf(report->reason, sizeof(report->reason), "%s payload, %s", codec,
-                       cache_text(inputs->cache_outcome));
+                       image_cache_outcome_text(inputs->cache_outcome));
     else
         (void)snprintf(report->reason, sizeof(report->reason), "%s payload, %s: %s",
-                       codec, cache_text(inputs->cache_outcome), inputs->cache_reason);
+                       codec, image_cache_outcome_text(inputs->cache_outcome),
+                       inputs->cache_reason);
 }
 
 static void report_file(const struct plan_report *report, size_t file,
@@ -98,20 +87,35 @@ static void report_file(const struct plan_report *report, size_t file,
     const struct boot_plan *plan = report->plan;
     const struct boot_range *copy = first_range(plan, file, BOOT_COPY);
     const char *reason = plan->files[file].input->reason;
+    const char *copy_reason = "";
 
     if (first_range(plan, file, BOOT_MAP) != NULL) {
         result->mode = "map";
     } else if (copy != NULL) {
         result->mode = "copy";
-        reason = copy->reason;
+        /* Of a file that is not mapped at all both reasons are the same. */
+        if (strcmp(copy->reason, reason) != 0)
+            copy_reason = copy->reason;
+    } else if (plan->protocol == BOOT_FIRMWARE) {
+        result->mode = "fw_cfg";
     } else {
         report_unpacked(report->inputs, result);
         return;
     }
-    (void)snprintf(result->reason, sizeof(result->reason), "%s", reason);
+    (void)snprintf(result->reason, sizeof(result->reason), "%s%s%s", reason,
+                   reason[0] == '\0' || copy_reason[0] == '\0' ? "" : "; ", copy_reason);
 }
 
 /* ---- text ---- */
+
+/* Text of others must neither end the line nor speak to the terminal. */
+static void print_foreign(const char *before, const char *text, const char *behind)
+{
+    printf("%s", before);
+    for (; *text != '\0'; text++)
+        (void)putchar(iscntrl((unsigned char)*text) ? '?' : *text);
+    printf("%s", behind);
+}
 
 static void print_machine(const struct plan_report *report)
 {
@@ -123,8 +127,10 @@ static void print_machine(const struct plan_report *report)
            mode_name(&plan->entry));
     printf("cpus      %" PRIu32 "\n", report->options->cpu_count);
     printf("memory    %" PRIu64 " MiB\n", report->options->memory_bytes / MIB);
-    if (plan->protocol != BOOT_FIRMWARE)
-        printf("cmdline   %s\n", report->options->cmdline);
+    if (plan->cmdline != NULL)
+        print_foreign("cmdline   ", plan->cmdline, "\n");
+    for (size_t i = 0; i < plan->note_count; i++)
+        printf("note      %s\n", plan->notes[i]);
 }
 
 static void print_files(const struct plan_report *report)
@@ -135,8 +141,11 @@ static void print_files(const struct plan_report *report)
         struct file_report result;
 
         report_file(report, i, &result);
-        printf("  %s: %" PRIu64 " bytes, %s%s%s\n", file->name, file->input->size_bytes,
-               result.mode, result.reason[0] == '\0' ? "" : ": ", result.reason);
+        print_foreign("  ", file->name, ": ");
+        printf("%" PRIu64 " bytes, %s", file->input->size_bytes, result.mode);
+        print_foreign(result.reason[0] == '\0' ? "" : ": ", result.reason, "\n");
+        if (file->string != NULL)
+            print_foreign("    string: ", file->string, "\n");
     }
 }
 
@@ -173,6 +182,7 @@ static void print_text(const struct plan_report *report)
     printf("\nranges\n  %-12s %10s  %-9s  %s\n", "address", "bytes", "kind", "what");
     for (size_t i = 0; i < plan->range_count; i++)
         print_range(plan, &plan->ranges[i]);
+    plan_print_fw_cfg(plan);
     printf("\nmapped %" PRIu64 ", copied %" PRIu64 ", zeroed %" PRIu64
            ", generated %" PRIu64 " bytes\n",
            plan->bytes.mapped, plan->bytes.copied, plan->bytes.zeroed,
@@ -180,26 +190,6 @@ static void print_text(const struct plan_report *report)
 }
 
 /* ---- JSON ---- */
-
-/* JSON is UTF-8 and paths need not be: other bytes become '?'. NULL is "". */
-static json_t *json_text(const char *text)
-{
-    json_t *value;
-    char *copy;
-
-    if (text == NULL)
-        text = "";
-    value = json_string(text);
-    if (value != NULL)
-        return value;
-    copy = strdup(text);
-    for (char *at = copy; at != NULL && *at != '\0'; at++)
-        if ((unsigned char)*at >= 0x80)
-            *at = '?';
-    value = copy == NULL ? NULL : json_string(copy);
-    free(copy);
-    return value;
-}
 
 static json_t *json_number(uint64_t value)
 {
@@ -212,10 +202,12 @@ static json_t *json_file(const struct plan_report *report, size_t index)
     struct file_report result;
 
     report_file(report, index, &result);
-    return json_pack("{s:s, s:o, s:o, s:s, s:o}", "role", boot_file_role_name(file->role),
-                     "path", json_text(file->input->path), "size_bytes",
+    return json_pack("{s:s, s:o, s:o, s:s, s:o, s:o}", "role",
+                     boot_file_role_name(file->role), "path",
+                     cli_json_text(file->input->path), "size_bytes",
                      json_number(file->input->size_bytes), "mode", result.mode, "reason",
-                     json_text(result.reason));
+                     cli_json_text(result.reason), "string",
+                     file->string == NULL ? json_null() : cli_json_text(file->string));
 }
 
 static json_t *json_e820(const struct boot_e820 *entry)
@@ -234,9 +226,9 @@ static json_t *json_range(const struct boot_plan *plan, const struct boot_range 
     return json_pack("{s:o, s:o, s:s, s:o, s:o, s:s, s:o}", "gpa",
                      json_number(range->gpa), "size_bytes",
                      json_number(range->size_bytes), "kind", kind_names[range->kind],
-                     "source", json_text(source), "source_offset",
+                     "source", cli_json_text(source), "source_offset",
                      is_file ? json_number(range->file_offset) : json_null(), "what",
-                     range->what, "reason", json_text(range->reason));
+                     range->what, "reason", cli_json_text(range->reason));
 }
 
 static json_t *json_bytes(const struct boot_bytes *bytes)
@@ -250,10 +242,10 @@ static json_t *json_bytes(const struct boot_bytes *bytes)
 static json_t *json_plan(const struct plan_report *report)
 {
     const struct boot_plan *plan = report->plan;
-    bool has_cmdline = plan->protocol != BOOT_FIRMWARE;
     json_t *files = json_array();
     json_t *e820 = json_array();
     json_t *ranges = json_array();
+    json_t *notes = json_array();
 
     for (size_t i = 0; i < plan->file_count; i++)
         (void)json_array_append_new(files, json_file(report, i));
@@ -261,14 +253,18 @@ static json_t *json_plan(const struct plan_report *report)
         (void)json_array_append_new(e820, json_e820(&plan->e820[i]));
     for (size_t i = 0; i < plan->range_count; i++)
         (void)json_array_append_new(ranges, json_range(plan, &plan->ranges[i]));
+    for (size_t i = 0; i < plan->note_count; i++)
+        (void)json_array_append_new(notes, cli_json_text(plan->notes[i]));
     return json_pack(
-        "{s:i, s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema",
-        JSON_SCHEMA, "protocol", boot_protocol_name(plan->protocol), "protocol_reason",
-        plan->protocol_reason, "entry", json_number(entry_address(plan)), "entry_mode",
-        mode_name(&plan->entry), "cpu_count", json_number(report->options->cpu_count),
-        "memory_bytes", json_number(report->options->memory_bytes), "cmdline",
-        has_cmdline ? json_text(report->options->cmdline) : json_null(), "files", files,
-        "e820", e820, "ranges", ranges, "bytes", json_bytes(&plan->bytes));
+        "{s:i, s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "schema", JSON_SCHEMA, "protocol", boot_protocol_name(plan->protocol),
+        "protocol_reason", plan->protocol_reason, "entry",
+        json_number(entry_address(plan)), "entry_mode", mode_name(&plan->entry),
+        "cpu_count", json_number(report->options->cpu_count), "memory_bytes",
+        json_number(report->options->memory_bytes), "cmdline",
+        plan->cmdline != NULL ? cli_json_text(plan->cmdline) : json_null(), "notes",
+        notes, "files", files, "e820", e820, "ranges", ranges, "fw_cfg",
+        plan_json_fw_cfg(plan), "bytes", json_bytes(&plan->bytes));
 }
 
 static int print_json(const struct plan_report *report, struct error *err)

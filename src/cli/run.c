@@ -192,14 +192,17 @@ static void set_log_level(const struct vm_config *config)
         log_set_level(config->verbosity > 1 ? LOG_DEBUG : LOG_INFO);
 }
 
-/* What the guest's start does not wait for comes after vm_start. */
+/* Files may be pipes that give nothing: until they are open, and nothing is there yet
+ * that would have to be removed, signals end husk at once. What the guest's start does
+ * not wait for comes after vm_start. */
 static int start(struct run *run, struct error *err)
 {
-    if (loop_create(&run->loop, err) < 0 || watch_signals(run, err) < 0 ||
-        instance_create(run->config.name, &run->instance, err) < 0 ||
+    if (loop_create(&run->loop, err) < 0 ||
         console_create(STDOUT_FILENO, run->config.log_path, &run->console, err) < 0 ||
         vm_create(&run->config, run->loop, run->console, on_ended, run, &run->vm, err) <
             0 ||
+        watch_signals(run, err) < 0 ||
+        instance_create(run->config.name, &run->instance, err) < 0 ||
         watch_mark(run, err) < 0 ||
         terminal_open(run->loop, &terminal_ops, run, &run->terminal, err) < 0 ||
         vm_start(run->vm, err) < 0)
@@ -240,6 +243,30 @@ static int exit_code(const struct run *run, struct error *err)
     return EXIT_HOST_FAILURE;
 }
 
+/* One line: when each stage was reached, and what the machine has counted until its end.
+ */
+static void report_json(const struct run *run)
+{
+    struct vm_counters counters;
+    char instructions[24]; /* 20 digits */
+
+    vm_counters(run->vm, &counters);
+    (void)snprintf(instructions, sizeof(instructions), "%lu",
+                   (unsigned long)counters.retired_instructions);
+    (void)fprintf(stderr, "{\"schema\":1,\"stages_ms\":");
+    stages_print_json(vm_stages(run->vm), stderr);
+    (void)fprintf(stderr,
+                  ",\"counters\":{\"retired_instructions\":%s,"
+                  "\"port_exits\":%lu,\"mmio_exits\":%lu,"
+                  "\"fw_cfg_port_bytes\":%lu,\"fw_cfg_dma_bytes\":%lu,"
+                  "\"fw_cfg_dma_operations\":%lu}}\n",
+                  counters.counts_instructions ? instructions : "null",
+                  (unsigned long)counters.port_exits, (unsigned long)counters.mmio_exits,
+                  (unsigned long)counters.fw_cfg_port_bytes,
+                  (unsigned long)counters.fw_cfg_dma_bytes,
+                  (unsigned long)counters.fw_cfg_dma_operations);
+}
+
 static void report_stages(const struct run *run)
 {
     switch (run->config.boot_timer) {
@@ -249,7 +276,7 @@ static void report_stages(const struct run *run)
         stages_print_table(vm_stages(run->vm), stderr);
         return;
     case BOOT_TIMER_JSON:
-        stages_print_json(vm_stages(run->vm), stderr);
+        report_json(run);
         return;
     }
 }
@@ -277,8 +304,13 @@ static void finish(struct run *run)
 
 static int run_guest(struct run *run, struct error *err)
 {
-    if (start(run, err) < 0 || loop_run(run->loop, err) < 0)
+    if (start(run, err) < 0)
+        return err->code == -EADDRNOTAVAIL ? EXIT_USAGE : EXIT_HOST_FAILURE;
+    if (loop_run(run->loop, err) < 0)
         return EXIT_HOST_FAILURE;
+    if (vm_only_drew(run->vm))
+        log_warn("the guest has printed nothing, but has drawn on a text screen (at "
+                 "0xb8000); husk's machine has no display, only a serial console");
     return exit_code(run, err);
 }
 

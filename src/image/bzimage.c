@@ -14,6 +14,7 @@
 #include "image/image_private.h"
 
 #define SECTOR_BYTES 512
+#define SYSSIZE_UNIT_BYTES UINT64_C(16)
 
 /* Offsets of the header's fields. */
 #define SETUP_SECTS 0x1f1
@@ -88,13 +89,14 @@ static int read_sizes(const struct source *source, const uint8_t *header,
     uint32_t setup_sects =
         header[SETUP_SECTS] == 0 ? DEFAULT_SETUP_SECTS : header[SETUP_SECTS];
     uint32_t setup_bytes = (setup_sects + 1) * SECTOR_BYTES;
-    /* In units of 16 bytes; 16 bits wide before 2.04. */
+    /* 16 bits wide before 2.04. The file need not fill the last unit: Memtest86+'s
+     * does not. */
     uint64_t promised_bytes = bzimage->version < 0x0204
-                                  ? load_le16(header + SYSSIZE) * UINT64_C(16)
-                                  : load_le32(header + SYSSIZE) * UINT64_C(16);
+                                  ? load_le16(header + SYSSIZE) * SYSSIZE_UNIT_BYTES
+                                  : load_le32(header + SYSSIZE) * SYSSIZE_UNIT_BYTES;
 
     if (source->size_bytes <= setup_bytes ||
-        source->size_bytes - setup_bytes < promised_bytes)
+        source->size_bytes - setup_bytes + (SYSSIZE_UNIT_BYTES - 1) < promised_bytes)
         return error_set(err, -ENOEXEC,
                          "bzImage is truncated: %" PRIu32 " bytes of setup and %" PRIu64
                          " bytes of kernel are promised, but the file ends at byte "
@@ -154,7 +156,8 @@ static int read_placement(const uint8_t *header, struct image_bzimage *bzimage,
 
 /* The compressed kernel. Its place is stated since 2.08; it is never searched for. */
 static int read_payload(const struct source *source, const uint8_t *header,
-                        struct image_bzimage *bzimage, struct error *err)
+                        const struct image_bzimage *bzimage,
+                        struct image_payload *payload, struct error *err)
 {
     uint8_t start[16];
     uint8_t size[4];
@@ -174,22 +177,22 @@ static int read_payload(const struct source *source, const uint8_t *header,
                          offset, length, bzimage->kernel_bytes);
     if (length == 0)
         return 0;
-    bzimage->payload_offset = (uint64_t)bzimage->setup_bytes + offset;
-    bzimage->payload_bytes = length;
-    status = source_read(source, bzimage->payload_offset, start,
-                         min_u64(length, sizeof(start)), err);
+    payload->offset = (uint64_t)bzimage->setup_bytes + offset;
+    payload->size_bytes = length;
+    status =
+        source_read(source, payload->offset, start, min_u64(length, sizeof(start)), err);
     if (status < 0)
         return error_prefix(err, "bzImage payload");
-    bzimage->codec = image_codec_detect(start, min_u64(length, sizeof(start)));
-    if (bzimage->codec == IMAGE_CODEC_NONE || length < sizeof(size))
+    payload->codec = image_codec_detect(start, min_u64(length, sizeof(start)));
+    if (payload->codec == IMAGE_CODEC_NONE || length < sizeof(size))
         return 0;
     /* gzip streams end with the unpacked size; Linux's build puts it behind all others.
      */
-    status = source_read(source, bzimage->payload_offset + length - sizeof(size), size,
+    status = source_read(source, payload->offset + length - sizeof(size), size,
                          sizeof(size), err);
     if (status < 0)
         return error_prefix(err, "bzImage payload");
-    bzimage->unpacked_bytes = load_le32(size);
+    payload->unpacked_bytes = load_le32(size);
     return 0;
 }
 
@@ -240,7 +243,7 @@ static int describe(const struct source *source, const struct image_head *head,
     read_limits(header, bzimage);
     status = read_placement(header, bzimage, err);
     if (status == 0)
-        status = read_payload(source, header, bzimage, err);
+        status = read_payload(source, header, bzimage, &image->payload, err);
     if (status == 0)
         status = read_kernel_version(source, header, bzimage, err);
     return status;

@@ -31,9 +31,21 @@
  */
 static const char key_domain[] = "husk unpacked kernel 1";
 
+static const char *const outcome_texts[] = {
+    [IMAGE_CACHE_HIT] = "found in the image cache",
+    [IMAGE_CACHE_FILLED] = "put into the image cache",
+    [IMAGE_CACHE_REBUILT] = "image cache entry rebuilt",
+    [IMAGE_CACHE_BYPASSED] = "image cache not used",
+};
+
+const char *image_cache_outcome_text(enum image_cache_outcome outcome)
+{
+    return outcome_texts[outcome];
+}
+
 struct request {
     const struct source *source;
-    const struct image_bzimage *bzimage;
+    const struct image_payload *payload;
     struct image_cache_result *result;
     struct cache_directory directory;
     uint64_t limit_bytes;
@@ -80,20 +92,20 @@ static int reserve_space(struct output *output, uint64_t size_bytes, struct erro
 
 static int unpack(const struct request *request, struct output *output, struct error *err)
 {
-    const struct image_bzimage *bzimage = request->bzimage;
+    const struct image_payload *payload = request->payload;
     uint64_t start_ns = clock_monotonic_ns();
     int status;
 
-    status = reserve_space(output, bzimage->unpacked_bytes, err);
+    status = reserve_space(output, payload->unpacked_bytes, err);
     if (status < 0)
         return status;
-    status = image_unpack(request->source, bzimage->payload_offset,
-                          bzimage->payload_bytes, bzimage->codec, bzimage->unpacked_bytes,
-                          UNPACKED_LIMIT_BYTES, write_output, output, err);
+    status = image_unpack(request->source, payload->offset, payload->size_bytes,
+                          payload->codec, payload->unpacked_bytes, UNPACKED_LIMIT_BYTES,
+                          write_output, output, err);
     if (status < 0)
         return status;
     log_info("kernel unpacked (%s, %" PRIu64 " bytes) in %" PRIu64 " ms",
-             image_codec_name(bzimage->codec), output->size_bytes,
+             image_codec_name(payload->codec), output->size_bytes,
              (clock_monotonic_ns() - start_ns) / NS_PER_MS);
     return 0;
 }
@@ -123,19 +135,19 @@ static int unpack_to_memory_file(const struct request *request, struct error *er
 static int hash_payload(const struct request *request, struct cache_key *key,
                         struct error *err)
 {
-    const struct image_bzimage *bzimage = request->bzimage;
+    const struct image_payload *payload = request->payload;
     uint8_t chunk[64 * KIB];
     uint8_t codec[4];
     struct sha256_ctx hash;
 
     sha256_init(&hash);
     sha256_update(&hash, sizeof(key_domain), (const uint8_t *)key_domain);
-    store_le32(codec, (uint32_t)bzimage->codec);
+    store_le32(codec, (uint32_t)payload->codec);
     sha256_update(&hash, sizeof(codec), codec);
-    for (uint64_t done = 0; done < bzimage->payload_bytes;) {
-        size_t part = (size_t)min_u64(sizeof(chunk), bzimage->payload_bytes - done);
-        int status = source_read(request->source, bzimage->payload_offset + done, chunk,
-                                 part, err);
+    for (uint64_t done = 0; done < payload->size_bytes;) {
+        size_t part = (size_t)min_u64(sizeof(chunk), payload->size_bytes - done);
+        int status =
+            source_read(request->source, payload->offset + done, chunk, part, err);
 
         if (status < 0)
             return status;
@@ -173,7 +185,7 @@ static int check_unchanged(const struct request *request, struct error *err)
 
     if (!request->has_identity)
         return 0;
-    if (!cache_source_identify(request->source, request->bzimage, &now) ||
+    if (!cache_source_identify(request->source, request->payload, &now) ||
         memcmp(now.digest, request->identity.digest, sizeof(now.digest)) != 0)
         return error_set(err, -EAGAIN, "changed while it was unpacked; start again");
     return 0;
@@ -225,11 +237,11 @@ static int fill_under_lock(const struct request *request, const struct cache_key
     const char *damage = NULL;
     const char *why;
 
-    if (request->bzimage->unpacked_bytes > request->limit_bytes)
+    if (request->payload->unpacked_bytes > request->limit_bytes)
         return error_set(bypass, -EFBIG,
-                         "the unpacked kernel of %" PRIu32 " bytes is larger than the "
+                         "the unpacked kernel of %" PRIu64 " bytes is larger than the "
                          "whole cache may be (%" PRIu64 ")",
-                         request->bzimage->unpacked_bytes, request->limit_bytes);
+                         request->payload->unpacked_bytes, request->limit_bytes);
     if (cache_lock(&request->directory, key, LOCK_TIMEOUT_MS, &lock_fd, bypass) < 0)
         return bypass->code;
     /* Whoever had the lock before us may have done the work. */
@@ -258,7 +270,7 @@ static int open_through_cache(struct request *request, struct error *bypass,
     int status;
 
     request->has_identity =
-        cache_source_identify(request->source, request->bzimage, &request->identity);
+        cache_source_identify(request->source, request->payload, &request->identity);
     if (request->has_identity &&
         cache_source_recall(&request->directory, &request->identity, &key) &&
         try_entry(request, &key, &why) == CACHE_GOOD)
@@ -276,13 +288,13 @@ static int open_through_cache(struct request *request, struct error *bypass,
     return 0;
 }
 
-int image_cache_open(const struct source *source, const struct image_bzimage *bzimage,
+int image_cache_open(const struct source *source, const struct image_payload *payload,
                      const struct image_cache_options *options,
                      struct image_cache_result *result, struct error *err)
 {
     struct request request = {
         .source = source,
-        .bzimage = bzimage,
+        .payload = payload,
         .result = result,
         .directory = {.fd = -1},
         .limit_bytes =

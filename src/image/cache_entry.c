@@ -268,7 +268,7 @@ static bool is_settled(const struct stat *status)
 }
 
 bool cache_source_identify(const struct source *source,
-                           const struct image_bzimage *bzimage,
+                           const struct image_payload *payload,
                            struct cache_source *identity)
 {
     struct sha256_ctx hash;
@@ -282,8 +282,8 @@ bool cache_source_identify(const struct source *source,
         return false;
     length = print_identity(&status, text, sizeof(text));
     length += snprintf(text + length, sizeof(text) - (size_t)length,
-                       " payload %" PRIu64 "+%" PRIu32 " %s", bzimage->payload_offset,
-                       bzimage->payload_bytes, image_codec_name(bzimage->codec));
+                       " payload %" PRIu64 "+%" PRIu64 " %s", payload->offset,
+                       payload->size_bytes, image_codec_name(payload->codec));
     sha256_init(&hash);
     sha256_update(&hash, (size_t)length, (const uint8_t *)text);
     sha256_digest(&hash, sizeof(identity->digest), identity->digest);

@@ -93,7 +93,7 @@ struct cache_source {
     bool settled; /* its last change is long enough ago that the next one will show */
 };
 bool cache_source_identify(const struct source *source,
-                           const struct image_bzimage *bzimage,
+                           const struct image_payload *payload,
                            struct cache_source *identity);
 bool cache_source_recall(const struct cache_directory *directory,
                          const struct cache_source *identity, struct cache_key *key);

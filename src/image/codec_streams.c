@@ -5,6 +5,7 @@
  */
 #include <bzlib.h>
 #include <errno.h>
+#include <lz4frame.h>
 #include <lzma.h>
 #include <stdlib.h>
 #include <zlib.h>
@@ -42,6 +43,7 @@ union stream_state {
     bz_stream bzip2;
     lzma_stream lzma;
     ZSTD_DStream *zstd;
+    LZ4F_dctx *lz4;
 };
 
 /* Each returns NULL, or what is wrong in words. */
@@ -213,6 +215,34 @@ static void zstd_finish(union stream_state *state)
     (void)ZSTD_freeDStream(state->zstd);
 }
 
+/* ---- lz4 frames; a block has at most 4 MiB */
+
+static const char *lz4_start(union stream_state *state)
+{
+    return LZ4F_isError(LZ4F_createDecompressionContext(&state->lz4, LZ4F_VERSION))
+               ? no_memory
+               : NULL;
+}
+
+static const char *lz4_step(union stream_state *state, struct stream_window *window,
+                            bool *ended)
+{
+    size_t taken_bytes = window->input_bytes;
+    size_t given_bytes = window->output_bytes;
+    size_t result = LZ4F_decompress(state->lz4, window->output, &given_bytes,
+                                    window->input, &taken_bytes, NULL);
+
+    window_advance(window, window->input_bytes - taken_bytes,
+                   window->output_bytes - given_bytes);
+    *ended = result == 0;
+    return LZ4F_isError(result) ? LZ4F_getErrorName(result) : NULL;
+}
+
+static void lz4_finish(union stream_state *state)
+{
+    (void)LZ4F_freeDecompressionContext(state->lz4);
+}
+
 /* ---- the pump */
 
 /* Where input and output chunks are held. */
@@ -340,4 +370,12 @@ int unpack_zstd(struct unpacking *unpacking, struct error *err)
         .start = zstd_start, .step = zstd_step, .finish = zstd_finish};
 
     return unpack_stream(&zstd, unpacking, err);
+}
+
+int unpack_lz4_frame(struct unpacking *unpacking, struct error *err)
+{
+    static const struct stream_codec lz4 = {
+        .start = lz4_start, .step = lz4_step, .finish = lz4_finish};
+
+    return unpack_stream(&lz4, unpacking, err);
 }

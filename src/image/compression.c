@@ -38,6 +38,7 @@ static const struct codec codecs[] = {
                          unpack_lzo},
     [IMAGE_CODEC_LZ4] = {"lz4", 4, {0x02, 0x21, 0x4c, 0x18}, unpack_lz4},
     [IMAGE_CODEC_ZSTD] = {"zstd", 4, {0x28, 0xb5, 0x2f, 0xfd}, unpack_zstd},
+    [IMAGE_CODEC_LZ4_FRAME] = {"lz4", 4, {0x04, 0x22, 0x4d, 0x18}, unpack_lz4_frame},
 };
 
 const char *image_codec_name(enum image_codec codec)

@@ -21,8 +21,8 @@ struct unpacking {
 /* A codec takes input from `position` on and moves it behind the stream's last byte. */
 typedef int unpack_function(struct unpacking *unpacking, struct error *err);
 
-unpack_function unpack_gzip, unpack_bzip2, unpack_lzma, unpack_xz,
-    unpack_zstd;                        /* streams */
+unpack_function unpack_gzip, unpack_bzip2, unpack_lzma, unpack_xz, unpack_zstd,
+    unpack_lz4_frame;                   /* streams */
 unpack_function unpack_lzo, unpack_lz4; /* blocks */
 
 /* Input bytes not yet taken. */

@@ -28,6 +28,8 @@ struct elf_layout {
     size_t word_bytes; /* of addresses, offsets and sizes */
     size_t header_bytes;
     size_t entry, table_offset, row_bytes, row_count;
+    size_t sections_offset, section_row_bytes, section_count, section_names;
+    size_t section_header_bytes;
     size_t program_header_bytes;
     size_t file_offset, virtual_address, physical_address, file_size, memory_size;
 };
@@ -39,6 +41,11 @@ static const struct elf_layout layout32 = {
     .table_offset = offsetof(Elf32_Ehdr, e_phoff),
     .row_bytes = offsetof(Elf32_Ehdr, e_phentsize),
     .row_count = offsetof(Elf32_Ehdr, e_phnum),
+    .sections_offset = offsetof(Elf32_Ehdr, e_shoff),
+    .section_row_bytes = offsetof(Elf32_Ehdr, e_shentsize),
+    .section_count = offsetof(Elf32_Ehdr, e_shnum),
+    .section_names = offsetof(Elf32_Ehdr, e_shstrndx),
+    .section_header_bytes = sizeof(Elf32_Shdr),
     .program_header_bytes = sizeof(Elf32_Phdr),
     .file_offset = offsetof(Elf32_Phdr, p_offset),
     .virtual_address = offsetof(Elf32_Phdr, p_vaddr),
@@ -54,6 +61,11 @@ static const struct elf_layout layout64 = {
     .table_offset = offsetof(Elf64_Ehdr, e_phoff),
     .row_bytes = offsetof(Elf64_Ehdr, e_phentsize),
     .row_count = offsetof(Elf64_Ehdr, e_phnum),
+    .sections_offset = offsetof(Elf64_Ehdr, e_shoff),
+    .section_row_bytes = offsetof(Elf64_Ehdr, e_shentsize),
+    .section_count = offsetof(Elf64_Ehdr, e_shnum),
+    .section_names = offsetof(Elf64_Ehdr, e_shstrndx),
+    .section_header_bytes = sizeof(Elf64_Shdr),
     .program_header_bytes = sizeof(Elf64_Phdr),
     .file_offset = offsetof(Elf64_Phdr, p_offset),
     .virtual_address = offsetof(Elf64_Phdr, p_vaddr),
@@ -69,6 +81,7 @@ struct elf_header {
     uint64_t table_offset; /* e_phoff */
     uint16_t row_bytes;    /* e_phentsize */
     uint16_t row_count;    /* e_phnum */
+    struct image_elf_sections sections;
 };
 
 struct program_header {
@@ -130,6 +143,13 @@ static int read_header(const struct elf_reader *reader, struct elf_header *heade
         .table_offset = load_word(layout, bytes + layout->table_offset),
         .row_bytes = load_le16(bytes + layout->row_bytes),
         .row_count = load_le16(bytes + layout->row_count),
+        .sections =
+            {
+                .file_offset = load_word(layout, bytes + layout->sections_offset),
+                .row_bytes = load_le16(bytes + layout->section_row_bytes),
+                .count = load_le16(bytes + layout->section_count),
+                .names_index = load_le16(bytes + layout->section_names),
+            },
     };
     return 0;
 }
@@ -410,6 +430,17 @@ static int take_program_header(struct elf_reader *reader,
     }
 }
 
+/* Nothing is loaded by its section headers, so bad ones are as good as none. */
+static void take_sections(struct elf_reader *reader, const struct elf_header *header)
+{
+    const struct image_elf_sections *sections = &header->sections;
+    uint64_t size_bytes = (uint64_t)sections->count * sections->row_bytes;
+
+    if (sections->row_bytes == reader->layout->section_header_bytes &&
+        range_within(sections->file_offset, size_bytes, reader->source->size_bytes))
+        reader->elf->sections = *sections;
+}
+
 static bool segment_holds(const struct image_elf *elf, uint64_t gpa)
 {
     for (size_t i = 0; i < elf->segment_count; i++) {
@@ -450,6 +481,7 @@ static int describe(const struct elf_layout *layout, const struct source *source
     image->elf.machine = header.machine;
     image->elf.entry = header.entry;
     image->elf.entry_physical = header.entry;
+    take_sections(&reader, &header);
     for (size_t i = 0; i < header.row_count; i++) {
         struct program_header row = {.index = i};
 

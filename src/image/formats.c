@@ -16,7 +16,7 @@ static const struct image_format_ops firmware_ops = {.name = "firmware"};
 static const struct image_format_ops *const formats[] = {
     [IMAGE_ELF32] = &image_elf32_ops,     [IMAGE_ELF64] = &image_elf64_ops,
     [IMAGE_BZIMAGE] = &image_bzimage_ops, [IMAGE_MULTIBOOT] = &image_multiboot_ops,
-    [IMAGE_FIRMWARE] = &firmware_ops,
+    [IMAGE_FIRMWARE] = &firmware_ops,     [IMAGE_COMPRESSED] = &image_compressed_ops,
 };
 
 const char *image_format_name(enum image_format format)
@@ -38,8 +38,8 @@ bool image_head_has(const struct image_head *head, size_t offset, const void *by
            memcmp(head->bytes + offset, bytes, size) == 0;
 }
 
-static int refuse_unknown(const struct source *source, const struct image *image,
-                          struct error *err)
+int image_refuse(const struct source *source, const struct image *image,
+                 struct error *err)
 {
     const struct image_guess_row *guess = image_guess_find(source);
 
@@ -57,14 +57,26 @@ static int refuse_unknown(const struct source *source, const struct image *image
     if (image->multiboot2.present)
         return error_set(err, -ENOEXEC,
                          "has a Multiboot 2 header at byte %" PRIu64
-                         " but is no ELF file; husk loads Multiboot 2 kernels from ELF "
-                         "files only",
+                         " but is no ELF file, and without an address tag (type 2) "
+                         "nothing says where to load it",
                          image->multiboot2.header_offset);
     return error_set(err, -ENOEXEC,
                      "is no kernel known to husk: neither an ELF file nor a Linux "
                      "bzImage, and no Multiboot header lies in its first %d bytes "
                      "(Multiboot 1) or %d bytes (Multiboot 2)",
-                     MULTIBOOT1_SEARCH_BYTES, MULTIBOOT2_SEARCH_BYTES);
+                     IMAGE_MULTIBOOT1_SEARCH_BYTES, IMAGE_MULTIBOOT2_SEARCH_BYTES);
+}
+
+bool image_format_find(const struct image_head *head, struct image *image)
+{
+    image_multiboot_scan(head, image);
+    for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
+        if (formats[i]->matches == NULL || !formats[i]->matches(head, image))
+            continue;
+        image->format = (enum image_format)i;
+        return true;
+    }
+    return false;
 }
 
 int image_describe(const struct source *source, struct image *image, struct error *err)
@@ -78,14 +90,9 @@ int image_describe(const struct source *source, struct image *image, struct erro
     status = image_head_read(source, &head, err);
     if (status < 0)
         return status;
-    image_multiboot_scan(&head, image);
-    for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
-        if (formats[i]->matches == NULL || !formats[i]->matches(&head, image))
-            continue;
-        image->format = (enum image_format)i;
-        return formats[i]->describe(source, &head, image, err);
-    }
-    return refuse_unknown(source, image, err);
+    if (!image_format_find(&head, image))
+        return image_refuse(source, image, err);
+    return formats[image->format]->describe(source, &head, image, err);
 }
 
 int image_describe_firmware(const struct source *source, struct image *image,

@@ -6,11 +6,7 @@
 
 #include "image/image.h"
 
-/* A Multiboot 2 header lies in the first 32768 bytes (Multiboot 2 spec 3.1), a Multiboot
- * 1 header in the first 8192 (Multiboot spec 3.1). */
-#define IMAGE_HEAD_BYTES 32768
-#define MULTIBOOT1_SEARCH_BYTES 8192
-#define MULTIBOOT2_SEARCH_BYTES 32768
+#define IMAGE_HEAD_BYTES IMAGE_MULTIBOOT2_SEARCH_BYTES
 
 /* Physical addresses of x86 have at most 52 bits (Intel SDM vol. 3, 4.1.4). */
 #define IMAGE_PHYSICAL_LIMIT (UINT64_C(1) << 52)
@@ -40,10 +36,19 @@ struct image_format_ops {
                     struct image *image, struct error *err);
 };
 
-extern const struct image_format_ops image_elf32_ops;     /* elf.c */
-extern const struct image_format_ops image_elf64_ops;     /* elf.c */
-extern const struct image_format_ops image_bzimage_ops;   /* bzimage.c */
-extern const struct image_format_ops image_multiboot_ops; /* multiboot.c */
+extern const struct image_format_ops image_elf32_ops;      /* elf.c */
+extern const struct image_format_ops image_elf64_ops;      /* elf.c */
+extern const struct image_format_ops image_bzimage_ops;    /* bzimage.c */
+extern const struct image_format_ops image_multiboot_ops;  /* multiboot.c */
+extern const struct image_format_ops image_compressed_ops; /* compressed.c */
+
+/* Sets the format and the Multiboot headers of `image`; false if it is of no known format
+ * (formats.c). */
+bool image_format_find(const struct image_head *head, struct image *image);
+
+/* The sentence for a file that is no kernel (formats.c). */
+int image_refuse(const struct source *source, const struct image *image,
+                 struct error *err);
 
 /* Fills in multiboot1 and multiboot2 of `image` (multiboot.c). */
 void image_multiboot_scan(const struct image_head *head, struct image *image);

@@ -1,116 +1,148 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Multiboot headers: where one is and what it says. Facts only; what a boot makes of them
- * is decided in boot/.
+ * The search for Multiboot headers, what both versions have in common, and flat files,
+ * which only such a header tells where to load. Facts only; what a boot makes of them is
+ * decided in boot/.
  *
- * Sources: Multiboot Specification 0.6.96 section 3.1, Multiboot2 Specification 2.0
- * section 3.1.
+ * Sources: Multiboot Specification 0.6.96, Multiboot2 Specification 2.0, section 3.1 of
+ * each.
  */
+#include <errno.h>
+#include <inttypes.h>
+
 #include "base/bytes.h"
 #include "image/image_private.h"
+#include "image/multiboot_private.h"
 
-#define MULTIBOOT1_MAGIC UINT32_C(0x1badb002)
 #define MULTIBOOT1_ALIGNMENT 4
-#define MULTIBOOT1_BYTES 12         /* magic, flags, checksum */
-#define MULTIBOOT1_ADDRESS_BYTES 32 /* and the five address fields */
-#define MULTIBOOT1_HAS_ADDRESSES (UINT32_C(1) << 16)
-
-#define MULTIBOOT2_MAGIC UINT32_C(0xe85250d6)
 #define MULTIBOOT2_ALIGNMENT 8
-#define MULTIBOOT2_BYTES 16 /* magic, architecture, header_length, checksum */
-#define MULTIBOOT2_I386 0   /* architecture: 32-bit protected mode of i386 */
-
-/* True if a valid header starts at `offset` and ends within `limit`. */
-static bool read_multiboot1(const uint8_t *bytes, size_t offset, size_t limit,
-                            struct image_multiboot *found)
-{
-    const uint8_t *header = bytes + offset;
-    uint32_t flags;
-
-    if (!range_within(offset, MULTIBOOT1_BYTES, limit) ||
-        load_le32(header) != MULTIBOOT1_MAGIC)
-        return false;
-    flags = load_le32(header + 4);
-    if (MULTIBOOT1_MAGIC + flags + load_le32(header + 8) != 0) /* modulo 2^32 */
-        return false;
-    *found = (struct image_multiboot){
-        .present = true,
-        .major = 1,
-        .header_offset = offset,
-        .flags = flags,
-    };
-    if ((flags & MULTIBOOT1_HAS_ADDRESSES) == 0)
-        return true;
-    if (!range_within(offset, MULTIBOOT1_ADDRESS_BYTES, limit))
-        return false;
-    found->has_addresses = true;
-    found->header_addr = load_le32(header + 12);
-    found->load_addr = load_le32(header + 16);
-    found->load_end_addr = load_le32(header + 20);
-    found->bss_end_addr = load_le32(header + 24);
-    found->entry_addr = load_le32(header + 28);
-    return true;
-}
-
-/* The same for Multiboot 2. */
-static bool read_multiboot2(const uint8_t *bytes, size_t offset, size_t limit,
-                            struct image_multiboot *found)
-{
-    const uint8_t *header = bytes + offset;
-    uint32_t architecture;
-    uint32_t header_bytes;
-
-    if (!range_within(offset, MULTIBOOT2_BYTES, limit) ||
-        load_le32(header) != MULTIBOOT2_MAGIC)
-        return false;
-    architecture = load_le32(header + 4);
-    header_bytes = load_le32(header + 8);
-    if (MULTIBOOT2_MAGIC + architecture + header_bytes + load_le32(header + 12) != 0)
-        return false;
-    if (architecture != MULTIBOOT2_I386 || header_bytes < MULTIBOOT2_BYTES ||
-        !range_within(offset, header_bytes, limit))
-        return false;
-    *found = (struct image_multiboot){
-        .present = true,
-        .major = 2,
-        .header_offset = offset,
-        .header_bytes = header_bytes,
-    };
-    return true;
-}
-
-typedef bool multiboot_reader(const uint8_t *bytes, size_t offset, size_t limit,
-                              struct image_multiboot *found);
 
 /* The first valid header counts. */
-static void scan(const struct image_head *head, size_t search_bytes, size_t alignment,
-                 multiboot_reader *read_header, struct image_multiboot *result)
-{
-    size_t limit = min_u64(head->size, search_bytes);
-    struct image_multiboot found;
 
-    *result = (struct image_multiboot){.present = false};
-    for (size_t offset = 0; offset < limit; offset += alignment) {
-        if (read_header(head->bytes, offset, limit, &found)) {
-            *result = found;
-            return;
-        }
-    }
+static void scan1(const struct image_head *head, struct image *image)
+{
+    struct multiboot_place place = {
+        .bytes = head->bytes,
+        .limit = min_u64(head->size, IMAGE_MULTIBOOT1_SEARCH_BYTES),
+        .file_bytes = image->file_bytes,
+    };
+
+    while (place.offset < place.limit &&
+           !image_multiboot1_read(&place, &image->multiboot1))
+        place.offset += MULTIBOOT1_ALIGNMENT;
+}
+
+static void scan2(const struct image_head *head, struct image *image)
+{
+    struct multiboot_place place = {
+        .bytes = head->bytes,
+        .limit = min_u64(head->size, IMAGE_MULTIBOOT2_SEARCH_BYTES),
+        .file_bytes = image->file_bytes,
+    };
+
+    while (place.offset < place.limit &&
+           !image_multiboot2_read(&place, &image->multiboot2))
+        place.offset += MULTIBOOT2_ALIGNMENT;
 }
 
 void image_multiboot_scan(const struct image_head *head, struct image *image)
 {
-    scan(head, MULTIBOOT1_SEARCH_BYTES, MULTIBOOT1_ALIGNMENT, read_multiboot1,
-         &image->multiboot1);
-    scan(head, MULTIBOOT2_SEARCH_BYTES, MULTIBOOT2_ALIGNMENT, read_multiboot2,
-         &image->multiboot2);
+    scan1(head, image);
+    scan2(head, image);
 }
 
-/* Without ELF headers only the address fields say where a file is to be loaded. */
+/* ---- where a header places its file ---- */
+
+/* The beginning: load_addr, and the byte of the file that belongs there. */
+static int place_start(const struct image_multiboot_addresses *addresses,
+                       uint64_t header_offset, struct image_segment *segment,
+                       struct error *err)
+{
+    uint32_t distance = addresses->header_addr - addresses->load_addr;
+
+    if (addresses->load_addr > addresses->header_addr)
+        return error_set(err, -ENOEXEC,
+                         "load_addr 0x%" PRIx32 " is above header_addr 0x%" PRIx32,
+                         addresses->load_addr, addresses->header_addr);
+    if (distance > header_offset)
+        return error_set(
+            err, -ENOEXEC,
+            "load_addr 0x%" PRIx32 " is 0x%" PRIx32
+            " bytes below header_addr, but the header lies at byte 0x%" PRIx64
+            " of the file",
+            addresses->load_addr, distance, header_offset);
+    segment->gpa = addresses->load_addr;
+    segment->file_offset = header_offset - distance;
+    return 0;
+}
+
+static int place_end(const struct image_multiboot_addresses *addresses,
+                     uint64_t file_bytes, struct image_segment *segment,
+                     struct error *err)
+{
+    segment->file_bytes = file_bytes - segment->file_offset;
+    if (addresses->load_end_addr == 0)
+        return 0;
+    if (addresses->load_end_addr < segment->gpa)
+        return error_set(err, -ENOEXEC,
+                         "load_end_addr 0x%" PRIx32 " is below load_addr 0x%" PRIx64,
+                         addresses->load_end_addr, segment->gpa);
+    if (addresses->load_end_addr - segment->gpa > segment->file_bytes)
+        return error_set(
+            err, -ENOEXEC,
+            "load_end_addr 0x%" PRIx32 " asks for %" PRIu64
+            " bytes from offset 0x%" PRIx64 ", but the file ends at byte 0x%" PRIx64,
+            addresses->load_end_addr, addresses->load_end_addr - segment->gpa,
+            segment->file_offset, file_bytes);
+    segment->file_bytes = addresses->load_end_addr - segment->gpa;
+    return 0;
+}
+
+static int place_bss(const struct image_multiboot_addresses *addresses,
+                     struct image_segment *segment, struct error *err)
+{
+    uint64_t end = segment->gpa + segment->file_bytes;
+
+    segment->memory_bytes = segment->file_bytes;
+    if (end > (uint64_t)UINT32_MAX + 1)
+        return error_set(err, -ENOEXEC,
+                         "load_addr 0x%" PRIx64 " with %" PRIu64
+                         " bytes of the file goes beyond 4 GiB",
+                         segment->gpa, segment->file_bytes);
+    if (addresses->bss_end_addr == 0)
+        return 0;
+    if (addresses->bss_end_addr < end)
+        return error_set(err, -ENOEXEC,
+                         "bss_end_addr 0x%" PRIx32
+                         " is below the end of what is loaded, 0x%" PRIx64,
+                         addresses->bss_end_addr, end);
+    segment->memory_bytes = addresses->bss_end_addr - segment->gpa;
+    return 0;
+}
+
+int image_multiboot_segment(const struct image_multiboot_addresses *addresses,
+                            uint64_t header_offset, uint64_t file_bytes, uint32_t entry,
+                            struct image_segment *segment, struct error *err)
+{
+    if (place_start(addresses, header_offset, segment, err) < 0 ||
+        place_end(addresses, file_bytes, segment, err) < 0 ||
+        place_bss(addresses, segment, err) < 0)
+        return err->code;
+    if (entry >= segment->gpa && entry - segment->gpa < segment->memory_bytes)
+        return 0;
+    return error_set(err, -ENOEXEC,
+                     "entry_addr 0x%" PRIx32 " lies outside of what is loaded, %" PRIu64
+                     " bytes from 0x%" PRIx64 " on",
+                     entry, segment->memory_bytes, segment->gpa);
+}
+
+/* ---- flat files ---- */
+
+/* Without ELF headers only addresses in a Multiboot header say where a file goes. */
 static bool matches(const struct image_head *head, const struct image *image)
 {
     (void)head;
-    return image->multiboot1.has_addresses;
+    return image->multiboot1.has_addresses || image->multiboot2.has_addresses;
 }
 
 /* The scan has found all there is. */

@@ -48,11 +48,13 @@ int vm_boot_options(const struct vm_config *config, const char *cmdline,
         .firmware_path = config->firmware,
         .initrd_count = config->initrd_count,
         .cmdline = cmdline,
+        .cmdline_default_bytes = config_cmdline_default_bytes(config),
         .protocol = protocol_from_name(config->protocol),
         .images = policy_from_name(config->images),
         .huge_pages = config->huge_pages,
         .memory_bytes = config->memory_bytes,
         .cpu_count = (uint32_t)config->cpu_count,
+        .hpet = config->hpet,
         .cache = {.disabled = config->no_cache},
     };
     for (size_t i = 0; i < config->initrd_count; i++)
@@ -159,6 +161,8 @@ static void report_fallbacks(const struct boot_plan *plan)
 {
     if (!log_enabled(LOG_INFO))
         return;
+    for (size_t i = 0; i < plan->note_count; i++)
+        log_info("%s", plan->notes[i]);
     for (size_t i = 0; i < plan->range_count; i++) {
         const struct boot_range *range = &plan->ranges[i];
 
@@ -244,6 +248,7 @@ static int make_devices(struct vm *vm, struct error *err)
     const struct chipset_options options = {
         .clock = vm->clock,
         .memory_bytes = config->memory_bytes,
+        .firmware = vm->plan->protocol == BOOT_FIRMWARE,
         .serial = strcmp(config->console, "serial") == 0,
         .console = sink,
         .debug_console = config->debug_console ? sink : (struct byte_sink){.write = NULL},
@@ -304,7 +309,8 @@ int vm_create(const struct vm_config *config, struct loop *loop, struct console 
     stages_mark(&created->stages, STAGE_CONFIG);
     if (make_events(created, err) < 0 || make_plan(created, err) < 0 ||
         make_memory(created, err) < 0 || make_accelerator(created, err) < 0 ||
-        make_devices(created, err) < 0) {
+        make_devices(created, err) < 0 ||
+        vm_make_fw_cfg(created, err) < 0) {
         vm_destroy(created);
         return err->code;
     }
@@ -321,6 +327,7 @@ void vm_destroy(struct vm *vm)
     if (vm->chipset != NULL)
         console_connect(vm->console, NULL, NULL);
     chipset_destroy(vm->chipset);
+    fw_cfg_destroy(vm->fw_cfg);
     if (vm->vcpus != NULL)
         vm_drop_processors(vm);
     irqchip_destroy(vm->irqchip);
@@ -363,8 +370,10 @@ void vm_console_break(struct vm *vm)
 void vm_counters(const struct vm *vm, struct vm_counters *counters)
 {
     struct chipset_counters chipset;
+    struct fw_cfg_counters fw_cfg;
 
     chipset_counters(vm->chipset, &chipset);
+    fw_cfg_counters(vm->fw_cfg, &fw_cfg);
     *counters = (struct vm_counters){
         .accel = vm->accel->name,
         .counts_instructions = vm->accel->vcpu_instructions != NULL,
@@ -372,6 +381,9 @@ void vm_counters(const struct vm *vm, struct vm_counters *counters)
         .resets = vm->resets,
         .console_bytes_out = chipset.console_bytes_out,
         .console_bytes_in = chipset.console_bytes_in,
+        .fw_cfg_port_bytes = fw_cfg.port_bytes,
+        .fw_cfg_dma_bytes = fw_cfg.dma_bytes,
+        .fw_cfg_dma_operations = fw_cfg.dma_operations,
     };
     for (uint32_t i = 0; i < vm->vcpu_count; i++) {
         const struct vcpu *vcpu = &vm->vcpus[i];

@@ -77,6 +77,7 @@ static int power_cycle(struct vm *vm, struct error *err)
     if (memory_reset(vm->memory, err) < 0 || boot_load(vm->plan, vm->memory, err) < 0 ||
         vm_make_processors(vm, err) < 0)
         return error_prefix(err, "cannot reset the machine");
+    fw_cfg_reset(vm->fw_cfg);
     vm->resets++;
     return vm_start_threads(vm, err);
 }

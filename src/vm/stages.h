@@ -31,7 +31,8 @@ void stages_mark(struct stages *stages, enum stage stage); /* any thread */
 /* Milliseconds since process start, or negative if not reached. */
 double stages_ms(const struct stages *stages, enum stage stage);
 
-/* The table, or one line of JSON: {"schema":1,"stages_ms":{"config":..., ...}}. */
+/* The table, or a JSON object on no line of its own: {"config":0.388, "plan":null, ...}.
+ */
 void stages_print_table(const struct stages *stages, FILE *stream);
 void stages_print_json(const struct stages *stages, FILE *stream);
 

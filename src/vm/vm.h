@@ -94,7 +94,14 @@ struct vm_counters {
     uint64_t resets;
     uint64_t console_bytes_out;
     uint64_t console_bytes_in;
+    uint64_t fw_cfg_port_bytes; /* read through the data port */
+    uint64_t fw_cfg_dma_bytes;  /* read by DMA */
+    uint64_t fw_cfg_dma_operations;
 };
 void vm_counters(const struct vm *vm, struct vm_counters *counters);
+
+/* True if the guest has written nothing to its console, but to where the text screen of a
+ * VGA would be. Nobody sees that: the machine has no display. */
+bool vm_only_drew(const struct vm *vm);
 
 #endif

@@ -9,6 +9,7 @@
 #include "accel/accel.h"
 #include "base/virtual_clock.h"
 #include "device/chipset.h"
+#include "device/fw_cfg.h"
 #include "device/irqchip.h"
 #include "vm/vm.h"
 
@@ -63,6 +64,7 @@ struct vm {
     struct bus ports;
     struct bus mmio;
     struct chipset *chipset;
+    struct fw_cfg *fw_cfg;
     struct irqchip *irqchip;      /* NULL: the accelerator has interrupt controllers */
     struct accel_machine machine; /* for an accelerator that has none */
     uint32_t vcpu_count;
@@ -94,6 +96,9 @@ struct vm {
 /* assemble.c: the accelerator's side, made anew at each reset. */
 int vm_make_processors(struct vm *vm, struct error *err) MUST_CHECK;
 void vm_drop_processors(struct vm *vm);
+
+/* firmware_config.c */
+int vm_make_fw_cfg(struct vm *vm, struct error *err) MUST_CHECK;
 
 /* machine.c: the time, and what the processors find around them. vm_set_irq
  * and vm_send_message on any thread. */

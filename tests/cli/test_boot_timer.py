@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--boot-timer: every stage, in order, without a change to the guest."""
+"""--boot-timer: every stage, in order, and the counters, without a change to the guest."""
 import json
 
 import husk
@@ -26,6 +26,16 @@ def test_json_has_every_stage_in_order(tmp_path):
     in_order = [times[stage] for stage in STAGES if stage != "start_user"]
     assert in_order == sorted(in_order)
     assert times["start_user"] >= times["start_kernel"] > 0
+
+
+@husk.needs_accelerator
+def test_json_has_the_counters(tmp_path):
+    image = husk.firmware(tmp_path, GUEST)
+    result = husk.run("run", "--firmware", image, "--boot-timer=json")
+    counters = json.loads(result.stderr)["counters"]
+    assert counters["port_exits"] == len("up!\n") + 1  # and the power-off
+    for none in ("mmio_exits", "fw_cfg_port_bytes", "fw_cfg_dma_bytes"):
+        assert counters[none] == 0
 
 
 @husk.needs_accelerator

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each way a guest or its start can end has its documented exit code."""
+import os
+import re
 import signal
 import subprocess
 import time
@@ -23,6 +25,18 @@ def test_power_off_is_0_and_silent_on_stderr(tmp_path):
     assert (result.returncode, result.stdout, result.stderr) == (0, "OK", "")
 
 
+def test_signal_ends_husk_that_waits_for_its_kernel(tmp_path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    runtime = tmp_path / "runtime"
+    process = subprocess.Popen([husk.HUSK, "run", "-k", fifo], stdin=subprocess.DEVNULL,
+                               env={**os.environ, "XDG_RUNTIME_DIR": str(runtime)})
+    with open(fifo, "wb"):  # both ends are open: husk reads, and there is nothing to read
+        process.terminate()
+        assert process.wait(timeout=60) == -signal.SIGTERM
+    assert not list(runtime.glob("husk/*"))
+
+
 @husk.needs_accelerator
 def test_triple_fault_is_3_with_registers(tmp_path):
     # PVH enters with an empty IDT: any fault becomes a triple fault.
@@ -44,6 +58,15 @@ def test_reboot_under_no_reboot_is_4(tmp_path, how):
 def test_debug_exit_is_value_times_two_plus_one(tmp_path, value, code):
     image = husk.firmware(tmp_path, f"    outb_imm 0xf4, {value}\n" + IDLE)
     assert husk.run("run", "--firmware", image, "--debug-exit", "0xf4").returncode == code
+
+
+@husk.needs_accelerator
+def test_debug_exit_on_a_port_in_use_is_2(tmp_path):
+    image = husk.firmware(tmp_path, IDLE)
+    result = husk.run("run", "--firmware", image, "--debug-exit", "0x60")
+    assert result.returncode == 2
+    assert re.match(r"husk: debug exit needs port addresses 0x60 to 0x63, but .* has 0x60 to "
+                    r"0x60; choose another address$", result.stderr)
 
 
 @husk.needs_accelerator

@@ -36,6 +36,27 @@ def boots(*arguments, **options):
         assert (result.returncode, result.stdout) == (0, "OK"), result.stderr
 
 
+def test_plan_shows_no_control_characters_of_names(tmp_path, kernel):
+    named = tmp_path / "a\x1b[31mb\nc"
+    kernel.rename(named)
+    result = husk.run("plan", "-k", named, "-a", "x\ty")
+    assert result.returncode == 0
+    assert f"  kernel {tmp_path}/a?[31mb?c: {named.stat().st_size} bytes, map\n" in result.stdout
+    assert "cmdline   console=ttyS0 x?y\n" in result.stdout
+
+
+def test_json_of_a_name_that_is_not_utf_8_has_question_marks(tmp_path, kernel):
+    named = tmp_path / os.fsdecode(b"a\xff\xc3")
+    kernel.rename(named)
+    expected = f"{tmp_path}/a??"
+    assert plan("-k", named)["files"][0]["path"] == expected
+    inspected = husk.run("inspect", "--json", named)
+    assert json.loads(inspected.stdout)["path"] == expected, inspected.stderr
+    named.write_bytes(b"no kernel")
+    refused = json.loads(husk.run("inspect", "--json", named, errors="replace").stdout)
+    assert (refused["path"], refused["format"]) == (expected, None)
+
+
 def test_regular_file_is_mapped_whole(kernel):
     document = plan("-k", kernel)
     assert document["protocol"] == "pvh"

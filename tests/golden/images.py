@@ -52,11 +52,32 @@ def elf64(segments=SEGMENTS, with_note=True):
     return bytes(file)
 
 
-def with_multiboot(file, header_offset):
-    """A Multiboot 1 header without flags."""
+def with_bytes(file, offset, replacement):
+    return file[:offset] + replacement + file[offset + len(replacement):]
+
+
+def with_multiboot(file, header_offset, flags=0, fields=b""):
+    """A Multiboot 1 header: its flags, and the fields that they announce."""
     magic = 0x1badb002
-    header = struct.pack("<III", magic, 0, -magic & 0xffffffff)
-    return file[:header_offset] + header + file[header_offset + len(header):]
+    header = struct.pack("<III", magic, flags, -(magic + flags) & 0xffffffff)
+    return with_bytes(file, header_offset, header + fields)
+
+
+def multiboot_addresses(header, load, load_end=0, bss_end=0, entry=None):
+    """What flag 16 announces; the entry is where loading starts if not given."""
+    return struct.pack("<IIIII", header, load, load_end, bss_end,
+                       load if entry is None else entry)
+
+
+def with_multiboot2(file, header_offset, *tags):
+    """A Multiboot 2 header; each tag is (type, flags, content)."""
+    magic = 0xe85250d6
+    body = b"".join((struct.pack("<HHI", kind, flags, 8 + len(content)) + content).ljust(
+        (8 + len(content) + 7) // 8 * 8, b"\0") for kind, flags, content in
+        (*tags, (0, 0, b"")))
+    length = 16 + len(body)
+    header = struct.pack("<IIII", magic, 0, length, -(magic + length) & 0xffffffff)
+    return with_bytes(file, header_offset, header + body)
 
 
 def stored_gzip(data):
@@ -99,11 +120,34 @@ FILES = {
     "vmlinux-without-note": elf64(with_note=False),
     "vmlinux-multiboot": with_multiboot(elf64(with_note=False), 0x1000),
     "vmlinux-multiboot-late": with_multiboot(elf64(with_note=False), 8196),
+    "multiboot-low": with_multiboot(elf64((Segment(0x1000, 0x1000, 0x8000, bss_bytes=0x90000),),
+                                          with_note=False), 0x1000),
+    "multiboot-flat": with_multiboot(
+        pattern(0x2800), 0x40, 1 << 16,
+        multiboot_addresses(0x100040, 0x100000, 0x102400, 0x106000)),
+    "multiboot-flat-odd": with_multiboot(
+        pattern(0x2800), 0x40, 1 << 16, multiboot_addresses(0x100048, 0x100010)),
+    "multiboot-requirement": with_multiboot(elf64(with_note=False), 0x1000, 1 << 3 | 1 << 15),
+    "multiboot-entry": with_multiboot(
+        pattern(0x2800), 0x40, 1 << 16, multiboot_addresses(0x100040, 0x100000, entry=0xfffff)),
+    "multiboot2": with_multiboot2(elf64(with_note=False), 0x1000),
+    "multiboot2-relocatable": with_multiboot2(
+        elf64(with_note=False), 0x1000,
+        (10, 0, struct.pack("<IIII", 0x1000000, 0x3ffffff, 0x200000, 2))),
+    "multiboot2-tag": with_multiboot2(elf64(with_note=False), 0x1000, (0x4242, 0, b"")),
+    "multiboot2-request": with_multiboot2(elf64(with_note=False), 0x1000,
+                                          (1, 0, struct.pack("<II", 6, 0x4242))),
+    "multiboot2-console": with_multiboot2(elf64(with_note=False), 0x1000,
+                                          (4, 0, struct.pack("<I", 1))),
+    "multiboot-both-pvh": with_multiboot2(with_multiboot(elf64(), 0x1800), 0x1000),
     "vmlinux-odd": elf64((Segment(0x100000, 0x1200, 0x1800), Segment(0x200010, 0x3010, 0x1ff0),
                           Segment(0x300800, 0x5800, 0x100))),
     "vmlinuz": bzimage(stored_gzip(elf64())),
     "vmlinux-in-name-only": bzimage(stored_gzip(elf64())),
     "vmlinuz-without-note": bzimage(stored_gzip(elf64(with_note=False))),
+    "vmlinux.gz": stored_gzip(elf64()),
+    "vmlinux-cut.gz": stored_gzip(elf64())[:-9],
+    "initrd.gz": stored_gzip(b"070701" + pattern(0x1800)),
     "vmlinuz-32": bzimage(xloadflags=0),
     "vmlinuz-fixed": bzimage(relocatable=False),
     "vmlinuz-odd": bzimage(setup_sectors=6),

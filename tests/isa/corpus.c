@@ -186,7 +186,7 @@ static void run_kernel(struct corpus *corpus, const char *path, int fd, size_t s
     struct image image;
 
     if (image_describe(&source, &image, &err) != 0 ||
-        image_cache_open(&source, &image.bzimage, &options, &inside, &err) != 0) {
+        image_cache_open(&source, &image.payload, &options, &inside, &err) != 0) {
         printf("corpus: skipped, %s: %s\n", path, err.text);
         return;
     }

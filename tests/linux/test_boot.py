@@ -13,6 +13,7 @@ import pytest
 
 KERNELS = pathlib.Path(os.environ.get("HUSK_KERNELS", husk.ROOT / "build" / "kernels"))
 VMLINUZ = KERNELS / "cloud-amd64" / "vmlinuz"
+GENERIC = KERNELS / "amd64" / "vmlinuz"
 SECONDS = 240
 
 pytestmark = [
@@ -62,6 +63,15 @@ def test_every_way_in_reaches_user_space(tmp_path, vmlinux, image, protocol):
 def test_two_processors(tmp_path):
     result = boot(tmp_path, "echo up on $(nproc)", "-c", "2")
     assert (result.returncode, lines_of(result)) == (0, ["up on 2"]), result.stdout
+
+
+@pytest.mark.skipif(not GENERIC.exists(),
+                    reason=f"{GENERIC} is missing; tools/get-kernel amd64 fetches it")
+def test_mp_table_stands_in_for_acpi(tmp_path):
+    """The cloud kernel cannot read an MP table, the generic one can."""
+    result = boot(tmp_path, "echo up on $(nproc)\nreboot -f", "-c", "2", "--no-reboot",
+                  "-a", "acpi=off", kernel=GENERIC)
+    assert (result.returncode, lines_of(result)) == (4, ["up on 2"]), result.stdout
 
 
 @pytest.mark.parametrize("memory", ["128", "8G"])

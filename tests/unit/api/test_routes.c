@@ -124,12 +124,17 @@ static void statistics_add_counters_plan_stages_and_memory(void **state)
     json_t *process;
 
     fixture->vm.counters = (struct vm_counters){.accel = "kvm",
+                                                .counts_instructions = true,
+                                                .retired_instructions = 6,
                                                 .port_exits = 1,
                                                 .mmio_exits = 2,
                                                 .kicks = 3,
                                                 .resets = 4,
                                                 .console_bytes_out = 5,
-                                                .console_bytes_in = UINT64_MAX};
+                                                .console_bytes_in = UINT64_MAX,
+                                                .fw_cfg_port_bytes = 7,
+                                                .fw_cfg_dma_bytes = 8,
+                                                .fw_cfg_dma_operations = 9};
     fixture->vm.plan.bytes = (struct boot_bytes){1000, 200, 30, 4};
     atomic_store(&fixture->vm.stages.at_ns[STAGE_CONFIG], 250000);
     atomic_store(&fixture->vm.stages.at_ns[STAGE_INIT_END], 2500000);
@@ -149,8 +154,11 @@ static void statistics_add_counters_plan_stages_and_memory(void **state)
         "{\"schema\":1,\"name\":\"web\",\"state\":\"running\",\"pid\":8,"
         "\"accel\":\"kvm\",\"uptime_ms\":7,\"kernel\":null,\"protocol\":\"pvh\","
         "\"memory_bytes\":67108864,\"vcpus\":2,"
-        "\"counters\":{\"port_exits\":1,\"mmio_exits\":2,\"kicks\":3,\"resets\":4,"
-        "\"console_bytes_out\":5,\"console_bytes_in\":9223372036854775807},"
+        "\"counters\":{\"retired_instructions\":6,\"port_exits\":1,\"mmio_exits\":2,"
+        "\"kicks\":3,\"resets\":4,"
+        "\"console_bytes_out\":5,\"console_bytes_in\":9223372036854775807,"
+        "\"fw_cfg_port_bytes\":7,\"fw_cfg_dma_bytes\":8,"
+        "\"fw_cfg_dma_operations\":9},"
         "\"plan_bytes\":{\"mapped\":1000,\"copied\":200,\"zeroed\":30,\"generated\":4},"
         "\"stages_ms\":{\"config\":0.25,\"plan\":null,\"memory\":null,\"init_end\":2.5,"
         "\"start_kernel\":null,\"start_user\":null,\"end\":null}}");

@@ -65,6 +65,7 @@ static struct image elf_image(void)
 void fixture_elf(struct fixture *fixture)
 {
     init_options(fixture);
+    fixture->inputs.has_kernel = true;
     fixture->inputs.kernel = make_file("vmlinux", 0x3000);
     fixture->inputs.image = elf_image();
 }
@@ -72,6 +73,7 @@ void fixture_elf(struct fixture *fixture)
 void fixture_bzimage(struct fixture *fixture)
 {
     init_options(fixture);
+    fixture->inputs.has_kernel = true;
     fixture->inputs.kernel = make_file("vmlinuz", 0x5000);
     fixture->inputs.image = (struct image){
         .format = IMAGE_BZIMAGE,
@@ -97,8 +99,14 @@ void fixture_bzimage(struct fixture *fixture)
 void fixture_firmware(struct fixture *fixture, size_t size_bytes)
 {
     init_options(fixture);
-    fixture->inputs.kernel = make_file("bios.bin", size_bytes);
-    fixture->inputs.image =
+    fixture_add_firmware(fixture, size_bytes);
+}
+
+void fixture_add_firmware(struct fixture *fixture, size_t size_bytes)
+{
+    fixture->inputs.has_firmware = true;
+    fixture->inputs.firmware = make_file("bios.bin", size_bytes);
+    fixture->inputs.firmware_image =
         (struct image){.format = IMAGE_FIRMWARE, .file_bytes = size_bytes};
 }
 
@@ -125,17 +133,23 @@ void fixture_close(struct fixture *fixture)
     boot_inputs_close(&fixture->inputs);
 }
 
+static int plan(struct fixture *fixture)
+{
+    if (boot_inputs_choose(&fixture->inputs, &fixture->options, &fixture->err) < 0)
+        return -1;
+    return boot_plan_build(&fixture->inputs, &fixture->options, &fixture->plan,
+                           &fixture->err);
+}
+
 void fixture_build(struct fixture *fixture)
 {
-    if (boot_plan_build(&fixture->inputs, &fixture->options, &fixture->plan,
-                        &fixture->err) < 0)
+    if (plan(fixture) < 0)
         fail_msg("%s", fixture->err.text);
 }
 
 void fixture_refuses(struct fixture *fixture, const char *sentence)
 {
-    assert_true(boot_plan_build(&fixture->inputs, &fixture->options, &fixture->plan,
-                                &fixture->err) < 0);
+    assert_true(plan(fixture) < 0);
     assert_string_equal(fixture->err.text, sentence);
     assert_null(fixture->plan);
 }
@@ -155,6 +169,20 @@ const struct boot_range *fixture_find(const struct fixture *fixture, const char 
         if (strcmp(fixture->plan->ranges[i].what, what) == 0)
             return &fixture->plan->ranges[i];
     fail_msg("the plan has no '%s'", what);
+    abort();
+}
+
+const uint8_t *fixture_bytes(const struct fixture *fixture, uint64_t gpa,
+                             size_t size_bytes)
+{
+    for (size_t i = 0; i < fixture->plan->range_count; i++) {
+        const struct boot_range *range = &fixture->plan->ranges[i];
+
+        if (range->kind == BOOT_GENERATED && gpa >= range->gpa &&
+            range_within(gpa - range->gpa, size_bytes, range->size_bytes))
+            return range->bytes + (gpa - range->gpa);
+    }
+    fail_msg("nothing is generated at 0x%llx", (unsigned long long)gpa);
     abort();
 }
 

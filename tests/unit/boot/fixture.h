@@ -35,6 +35,9 @@ void fixture_bzimage(struct fixture *fixture);
 /* Raw firmware "bios.bin". */
 void fixture_firmware(struct fixture *fixture, size_t size_bytes);
 
+/* The same beside a kernel, which it is to start. */
+void fixture_add_firmware(struct fixture *fixture, size_t size_bytes);
+
 /* What a kernel of fixture_bzimage contains: the ELF of fixture_elf. */
 void fixture_add_unpacked(struct fixture *fixture);
 
@@ -55,6 +58,11 @@ const struct boot_range *fixture_range(const struct fixture *fixture, uint64_t g
 
 /* The range of this name; fails the test if there is none. */
 const struct boot_range *fixture_find(const struct fixture *fixture, const char *what);
+
+/* What husk has generated at `gpa`; fails the test unless `size_bytes` of it are there.
+ */
+const uint8_t *fixture_bytes(const struct fixture *fixture, uint64_t gpa,
+                             size_t size_bytes);
 
 void assert_range(const struct boot_range *range, uint64_t gpa, uint64_t size_bytes,
                   enum boot_range_kind kind, const char *reason);

@@ -17,13 +17,18 @@ struct tables {
     size_t size_bytes;
 };
 
-static struct tables make_tables(uint32_t cpu_count)
+static struct tables make_tables_for(const struct boot_options *options)
 {
     struct tables tables = {NULL, 0};
 
-    tables.bytes = boot_acpi_tables(cpu_count, &tables.size_bytes);
+    tables.bytes = boot_acpi_tables(options, &tables.size_bytes);
     assert_non_null(tables.bytes);
     return tables;
+}
+
+static struct tables make_tables(uint32_t cpu_count)
+{
+    return make_tables_for(&(struct boot_options){.cpu_count = cpu_count});
 }
 
 static const uint8_t *at(const struct tables *tables, uint64_t gpa)
@@ -63,15 +68,14 @@ static const uint8_t *find_dsdt(const struct tables *tables)
     return at(tables, load_le64(find(tables, "FACP") + 140));
 }
 
-static void rsdp_comes_first_and_leads_to_the_xsdt(void **state)
+static void rsdp_comes_first_and_leads_to_both_lists(void **state)
 {
     struct tables tables = make_tables(1);
-    const uint8_t *xsdt;
+    const uint8_t *xsdt, *rsdt;
     (void)state;
 
     assert_memory_equal(tables.bytes, "RSD PTR ", 8);
     assert_int_equal(tables.bytes[15], 2);
-    assert_int_equal(load_le32(tables.bytes + 16), 0); /* no RSDT */
     assert_int_equal(load_le32(tables.bytes + 20), 36);
     assert_sums_to_zero(tables.bytes, 20);
     assert_sums_to_zero(tables.bytes, 36);
@@ -79,6 +83,12 @@ static void rsdp_comes_first_and_leads_to_the_xsdt(void **state)
     assert_memory_equal(xsdt, "XSDT", 4);
     assert_int_equal(load_le32(xsdt + 4), 36 + 3 * 8);
     assert_sums_to_zero(xsdt, load_le32(xsdt + 4));
+    rsdt = at(&tables, load_le32(tables.bytes + 16));
+    assert_memory_equal(rsdt, "RSDT", 4);
+    assert_int_equal(load_le32(rsdt + 4), 36 + 3 * 4);
+    assert_sums_to_zero(rsdt, load_le32(rsdt + 4));
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(load_le32(rsdt + 36 + 4 * i), load_le64(xsdt + 36 + 8 * i));
     free(tables.bytes);
 }
 
@@ -192,6 +202,27 @@ static void mcfg_names_the_ecam_area_of_bus_0(void **state)
     free(tables.bytes);
 }
 
+static void hpet_is_described_only_where_there_is_one(void **state)
+{
+    struct tables tables = make_tables(1);
+    const uint8_t *hpet;
+    (void)state;
+
+    assert_int_equal(load_le32(at(&tables, load_le32(tables.bytes + 16)) + 4),
+                     36 + 3 * 4);
+    free(tables.bytes);
+    tables = make_tables_for(&(struct boot_options){.cpu_count = 1, .hpet = true});
+    assert_int_equal(load_le32(at(&tables, load_le32(tables.bytes + 16)) + 4),
+                     36 + 4 * 4);
+    hpet = find(&tables, "HPET");
+    assert_int_equal(load_le32(hpet + 4), 56);
+    assert_int_equal(load_le32(hpet + 36), 0x80862201);
+    assert_int_equal(hpet[40], 0); /* memory */
+    assert_int_equal(load_le64(hpet + 44), 0xfed00000);
+    assert_int_equal(hpet[52], 0);
+    free(tables.bytes);
+}
+
 static void dsdt_has_a_checksum_and_fits_for_all_cpus(void **state)
 {
     (void)state;
@@ -201,7 +232,7 @@ static void dsdt_has_a_checksum_and_fits_for_all_cpus(void **state)
 
         assert_memory_equal(dsdt, "DSDT", 4);
         assert_sums_to_zero(dsdt, load_le32(dsdt + 4));
-        assert_true(tables.size_bytes <= 0x20000);
+        assert_true(tables.size_bytes <= 0x10000);
         free(tables.bytes);
     }
 }
@@ -287,6 +318,13 @@ static void iasl_reads_what_is_meant(void **state)
         "Length ) IRQNoFlags () {4}",
         "EisaId (\"PNP0B00\")",
         "IRQNoFlags () {8}",
+        "Device (FWCF) { Name (_HID, \"QEMU0002\") // _HID: Hardware ID Name (_STA, "
+        "0x0B) // _STA: Status",
+        "0x0510, // Range Minimum 0x0510, // Range Maximum 0x01, // Alignment 0x0C, // "
+        "Length",
+        "Device (HPET) { Name (_HID, EisaId (\"PNP0103\")",
+        "Memory32Fixed (ReadWrite, 0xFED00000, // Address Base 0x00000400, // Address "
+        "Length )",
         "Device (C000) { Name (_HID, \"ACPI0007\" /* Processor Device */) // _HID: "
         "Hardware ID Name (_UID, Zero) // _UID: Unique ID }",
         "Device (C002) { Name (_HID, \"ACPI0007\" /* Processor Device */) // _HID: "
@@ -300,7 +338,7 @@ static void iasl_reads_what_is_meant(void **state)
         print_message("skipped: iasl (package acpica-tools) is not installed\n");
         skip();
     }
-    tables = make_tables(3);
+    tables = make_tables_for(&(struct boot_options){.cpu_count = 3, .hpet = true});
     text = disassemble(find_dsdt(&tables));
     squeeze(text);
     for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
@@ -314,12 +352,13 @@ static void iasl_reads_what_is_meant(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rsdp_comes_first_and_leads_to_the_xsdt),
+        cmocka_unit_test(rsdp_comes_first_and_leads_to_both_lists),
         cmocka_unit_test(fadt_describes_the_power_block),
         cmocka_unit_test(fadt_registers_are_ports),
         cmocka_unit_test(facs_is_aligned_to_64),
         cmocka_unit_test(madt_lists_each_cpu_once),
         cmocka_unit_test(mcfg_names_the_ecam_area_of_bus_0),
+        cmocka_unit_test(hpet_is_described_only_where_there_is_one),
         cmocka_unit_test(dsdt_has_a_checksum_and_fits_for_all_cpus),
         cmocka_unit_test(iasl_reads_what_is_meant),
     };

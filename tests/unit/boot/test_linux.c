@@ -180,6 +180,28 @@ static void enters_at_its_start_in_32_bit_mode_without_the_xloadflags_bit(void *
     fixture_close(&fixture);
 }
 
+static void notes_what_may_be_a_boot_loader_that_only_looks_like_linux(void **state)
+{
+    struct fixture fixture;
+    (void)state;
+
+    fixture_bzimage(&fixture);
+    fixture.inputs.image.bzimage.version = 0x0207;
+    fixture.inputs.image.bzimage.xloadflags = 0;
+    fixture_build(&fixture);
+    assert_int_equal(fixture.plan->note_count, 1);
+    assert_string_equal(fixture.plan->notes[0],
+                        "the bzImage has boot protocol 2.07: if it is a boot loader and "
+                        "not Linux, it needs a BIOS below it (--firmware)");
+    fixture_close(&fixture);
+    fixture_bzimage(&fixture);
+    fixture.inputs.image.bzimage.version = 0x0208;
+    fixture.inputs.image.bzimage.xloadflags = 0;
+    fixture_build(&fixture);
+    assert_int_equal(fixture.plan->note_count, 0);
+    fixture_close(&fixture);
+}
+
 static void keeps_everything_out_of_init_size(void **state)
 {
     struct fixture fixture;
@@ -302,6 +324,7 @@ int main(void)
         cmocka_unit_test(boot_params_lists_the_e820),
         cmocka_unit_test(enters_at_0x200_in_long_mode),
         cmocka_unit_test(enters_at_its_start_in_32_bit_mode_without_the_xloadflags_bit),
+        cmocka_unit_test(notes_what_may_be_a_boot_loader_that_only_looks_like_linux),
         cmocka_unit_test(keeps_everything_out_of_init_size),
         cmocka_unit_test(keeps_clear_of_where_a_fixed_kernel_moves_to),
         cmocka_unit_test(names_the_memory_that_init_size_needs),

@@ -2,6 +2,8 @@
 /* Which way into a kernel is taken, why, and what is said when there is none. */
 #include "fixture.h"
 
+#include <string.h>
+
 static void takes(struct fixture *fixture, enum boot_protocol protocol,
                   const char *reason)
 {
@@ -92,47 +94,102 @@ static void an_elf32_without_note_has_no_way_in(void **state)
         "bytes; there is no known way in");
 }
 
-static void a_flat_multiboot_image_is_never_taken_for_a_bzimage(void **state)
+static void a_flat_multiboot_image_has_no_other_way_in(void **state)
 {
-    static const enum boot_protocol named[] = {BOOT_AUTO, BOOT_PVH, BOOT_LINUX64,
-                                               BOOT_LINUX32, BOOT_MULTIBOOT1};
     struct fixture fixture;
     (void)state;
 
-    for (size_t i = 0; i < ARRAY_SIZE(named); i++) {
-        fixture_bzimage(&fixture);
-        fixture.inputs.image.format = IMAGE_MULTIBOOT;
-        fixture.inputs.image.multiboot1 =
-            (struct image_multiboot){.present = true, .major = 1, .header_offset = 8};
-        fixture.options.protocol = named[i];
-        refuses(&fixture,
-                "kernel vmlinuz: has a Multiboot 1 header at offset 0x8; Multiboot "
-                "kernels are not loaded yet");
-    }
+    fixture_elf(&fixture);
+    fixture.inputs.image.format = IMAGE_MULTIBOOT;
+    fixture.options.protocol = BOOT_PVH;
+    refuses(&fixture,
+            "kernel vmlinux: is a flat file that only its Multiboot header says "
+            "how to load; --protocol pvh needs an ELF file");
+
+    fixture_elf(&fixture);
+    fixture.inputs.image.format = IMAGE_MULTIBOOT;
+    fixture.options.protocol = BOOT_LINUX64;
+    refuses(&fixture,
+            "kernel vmlinux: is a flat file that only its Multiboot header says how to "
+            "load; --protocol linux64 needs an ELF64 for x86-64 or a bzImage");
+
+    fixture_elf(&fixture);
+    fixture.inputs.image.format = IMAGE_MULTIBOOT;
+    fixture.options.protocol = BOOT_LINUX32;
+    refuses(&fixture,
+            "kernel vmlinux: is a flat file that only its Multiboot header says "
+            "how to load; --protocol linux32 needs a bzImage");
 }
 
-static void a_multiboot_kernel_is_recognised_and_refused(void **state)
+static void add_headers(struct fixture *fixture)
+{
+    fixture_elf(fixture);
+    fixture->inputs.image.multiboot1 =
+        (struct image_multiboot1){.present = true, .header_offset = 0x1000};
+    fixture->inputs.image.multiboot2 =
+        (struct image_multiboot2){.present = true, .header_offset = 0x1010};
+}
+
+static void of_several_headers_auto_takes_the_best_that_can_be_obeyed(void **state)
+{
+    struct fixture fixture;
+    struct image *image = &fixture.inputs.image;
+    (void)state;
+
+    add_headers(&fixture);
+    takes(&fixture, BOOT_MULTIBOOT2, "the ELF64 has a Multiboot 2 header");
+
+    add_headers(&fixture);
+    image->multiboot2.present = false;
+    takes(&fixture, BOOT_MULTIBOOT1, "the ELF64 has a Multiboot 1 header");
+
+    add_headers(&fixture);
+    image->multiboot2.tag_count = 1;
+    image->multiboot2.tags[0].type = 77;
+    takes(&fixture, BOOT_MULTIBOOT1,
+          "the ELF64 has a Multiboot 1 header; Multiboot 2 header at offset 0x1010: "
+          "requires tag 77, which the specification does not know");
+
+    add_headers(&fixture);
+    image->multiboot2.present = false;
+    image->multiboot1.flags = 0x10;
+    takes(&fixture, BOOT_PVH,
+          "the ELF64 has a PVH entry note; Multiboot 1 header at offset 0x1000: requires "
+          "flag 4, which the specification does not know");
+
+    add_headers(&fixture);
+    image->multiboot1.flags = 0x10;
+    image->elf.has_pvh = false;
+    strcpy(image->multiboot2.problem, "more than 32 tags; husk reads no more");
+    refuses(&fixture, "kernel vmlinux: Multiboot 2 header at offset 0x1010: more than 32 "
+                      "tags; husk reads no more");
+}
+
+static void a_named_protocol_overrides_the_order(void **state)
 {
     struct fixture fixture;
     (void)state;
 
-    fixture_elf(&fixture);
-    fixture.inputs.image.elf.has_pvh = false;
-    fixture.inputs.image.multiboot1 =
-        (struct image_multiboot){.present = true, .major = 1, .header_offset = 0x1000};
-    refuses(
-        &fixture,
-        "kernel vmlinux: is an ELF64 without PVH entry note (owner \"Xen\", type 18), "
-        "but with a Multiboot 1 header at offset 0x1000; Multiboot kernels are not "
-        "loaded yet");
+    add_headers(&fixture);
+    fixture.options.protocol = BOOT_MULTIBOOT1;
+    takes(&fixture, BOOT_MULTIBOOT1, "--protocol multiboot1");
 
-    fixture_elf(&fixture);
-    fixture.options.protocol = BOOT_MULTIBOOT2;
-    fixture.inputs.image.multiboot2 =
-        (struct image_multiboot){.present = true, .major = 2, .header_offset = 0x40};
+    add_headers(&fixture);
+    fixture.options.protocol = BOOT_PVH;
+    takes(&fixture, BOOT_PVH, "--protocol pvh");
+
+    add_headers(&fixture);
+    fixture.options.protocol = BOOT_PVH;
+    fixture.inputs.image.elf.has_pvh = false;
     refuses(&fixture,
-            "kernel vmlinux: has a Multiboot 2 header at offset 0x40; Multiboot "
-            "kernels are not loaded yet");
+            "kernel vmlinux: is an ELF64 without PVH entry note (owner \"Xen\", "
+            "type 18); leave --protocol out to enter it by Multiboot");
+}
+
+static void a_named_multiboot_needs_its_header(void **state)
+{
+    struct fixture fixture;
+    (void)state;
 
     fixture_elf(&fixture);
     fixture.options.protocol = BOOT_MULTIBOOT1;
@@ -219,8 +276,10 @@ int main(void)
         cmocka_unit_test(auto_leaves_unpacking_to_a_bzimage_without_note),
         cmocka_unit_test(an_elf64_without_note_is_told_the_other_protocol),
         cmocka_unit_test(an_elf32_without_note_has_no_way_in),
-        cmocka_unit_test(a_flat_multiboot_image_is_never_taken_for_a_bzimage),
-        cmocka_unit_test(a_multiboot_kernel_is_recognised_and_refused),
+        cmocka_unit_test(a_flat_multiboot_image_has_no_other_way_in),
+        cmocka_unit_test(of_several_headers_auto_takes_the_best_that_can_be_obeyed),
+        cmocka_unit_test(a_named_protocol_overrides_the_order),
+        cmocka_unit_test(a_named_multiboot_needs_its_header),
         cmocka_unit_test(a_named_protocol_is_taken_and_named),
         cmocka_unit_test(a_named_protocol_that_the_kernel_lacks_is_refused),
         cmocka_unit_test(a_kernel_is_no_firmware),

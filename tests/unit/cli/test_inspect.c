@@ -177,6 +177,7 @@ static void tells_programs_about_an_elf_kernel(void **state)
     assert_int_equal(pvh_entry, ELF_FILE_PVH_ENTRY);
     assert_int_equal(gpa, ELF_FILE_TEXT_GPA);
     assert_string_equal(protocol, "pvh");
+    assert_true(json_is_null(json_object_get(document, "compression")));
     assert_true(json_is_null(json_object_get(document, "bzimage")));
     assert_true(json_is_null(json_object_get(document, "multiboot1")));
     json_decref(document);
@@ -199,6 +200,111 @@ static void tells_programs_what_a_bzimage_contains(void **state)
     assert_string_equal(codec, "lz4");
     assert_int_equal(unpacked_bytes, sizeof(struct elf64_file));
     assert_int_equal(pvh_entry, ELF_FILE_PVH_ENTRY);
+    json_decref(document);
+}
+
+/* An ELF kernel with both headers: the first with all fields, of the second the most. */
+static void put_multiboot(const struct fixture *fixture)
+{
+    static const uint32_t first[] = {
+        0x1badb002, 0x10004,  0 - UINT32_C(0x1badb002) - 0x10004,
+        0x100168,   0x100000, 0,
+        0,          0x100180, 0,
+        1024,       768,      32};
+    static const uint32_t second[] = {
+        0xe85250d6,  0,  80,       0 - UINT32_C(0xe85250d6) - 80,
+        1,           12, 6,        0, /* request: memory map */
+        3 | 1 << 16, 12, 0x100180, 0, /* entry, optional */
+        10,          24, 0x100000, 0xfffffff,
+        0x1000,      1,  77,       8}; /* relocatable, a tag that is not known */
+    struct elf64_file kernel;
+
+    elf64_file_init(&kernel);
+    memcpy(kernel.text, first, sizeof(first));
+    memcpy(kernel.text + sizeof(first), second, sizeof(second));
+    put_image(fixture, &kernel, sizeof(kernel));
+}
+
+static void tells_people_all_of_multiboot_headers(void **state)
+{
+    struct fixture *fixture = *state;
+    char line[128];
+
+    put_multiboot(fixture);
+    assert_int_equal(run(fixture, fixture->path, NULL), EXIT_SUCCESS);
+    (void)snprintf(line, sizeof(line),
+                   "  Multiboot 1    header at 0x%zx, flags 0x00010004",
+                   offsetof(struct elf64_file, text));
+    assert_line(fixture, line);
+    assert_line(fixture, "    addresses    header 0x100168, load 0x100000, load end 0x0, "
+                         "bss end 0x0");
+    assert_line(fixture, "    entry        0x100180");
+    assert_line(fixture, "    video        1024x768, depth 32");
+    (void)snprintf(line, sizeof(line), "  Multiboot 2    header of 80 bytes at 0x%zx",
+                   offsetof(struct elf64_file, text) + 48);
+    assert_line(fixture, line);
+    assert_line(fixture, "    tag          1 (information request), 12 bytes");
+    assert_line(fixture, "    tag          3 (entry address), 12 bytes, optional");
+    assert_line(fixture, "    tag          77 (unknown), 8 bytes");
+    assert_line(fixture, "    asks for     6 (memory map)");
+    assert_line(fixture,
+                "    relocatable  0x100000 to 0xfffffff, alignment 0x1000, lowest");
+}
+
+static void tells_programs_all_of_multiboot_headers(void **state)
+{
+    struct fixture *fixture = *state;
+    const char *preference;
+    const char *name;
+    const char *problem;
+    int flags, width, entry, type;
+    json_t *document;
+
+    put_multiboot(fixture);
+    document = run_json(fixture, EXIT_SUCCESS);
+    assert_int_equal(json_unpack(document, "{s:{s:i, s:{s:i}, s:i, s:s}}", "multiboot1",
+                                 "flags", &flags, "video", "width", &width, "entry_addr",
+                                 &entry, "problem", &problem),
+                     0);
+    assert_int_equal(flags, 0x10004);
+    assert_int_equal(width, 1024);
+    assert_int_equal(entry, 0x100180);
+    assert_string_equal(problem, "");
+    assert_int_equal(json_unpack(document, "{s:{s:[{s:i, s:s}], s:{s:s}, s:n}}",
+                                 "multiboot2", "tags", "type", &type, "name", &name,
+                                 "relocation", "preference", &preference, "addresses"),
+                     0);
+    assert_int_equal(type, 1);
+    assert_string_equal(name, "information request");
+    assert_string_equal(preference, "lowest");
+    json_decref(document);
+}
+
+static void tells_how_a_kernel_is_compressed_as_a_whole(void **state)
+{
+    struct fixture *fixture = *state;
+    struct elf64_file kernel;
+    uint8_t *packed = malloc(PACKED_BYTES_MAX);
+    char sentence[128];
+    size_t packed_bytes;
+    json_t *document;
+
+    assert_non_null(packed);
+    elf64_file_init(&kernel);
+    packed_bytes = pack(IMAGE_CODEC_XZ, (const uint8_t *)&kernel, sizeof(kernel), packed);
+    put_image(fixture, packed, packed_bytes);
+    free(packed);
+    assert_int_equal(run(fixture, fixture->path, NULL), EXIT_SUCCESS);
+    (void)snprintf(sentence, sizeof(sentence),
+                   "%s: xz-compressed ELF64, %zu bytes, %zu unpacked", fixture->path,
+                   packed_bytes, sizeof(kernel));
+    assert_line(fixture, sentence);
+    assert_line(fixture, "  PVH entry      0x100010 (note of 8 bytes)");
+
+    document = run_json(fixture, EXIT_SUCCESS);
+    assert_string_equal(json_string_value(json_object_get(document, "format")), "ELF64");
+    assert_string_equal(json_string_value(json_object_get(document, "compression")),
+                        "xz");
     json_decref(document);
 }
 
@@ -261,6 +367,12 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(tells_programs_what_a_bzimage_contains, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(tells_people_all_of_multiboot_headers, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(tells_programs_all_of_multiboot_headers, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(tells_how_a_kernel_is_compressed_as_a_whole,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_damaged_payload_bars_only_what_needs_it, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(refuses_what_is_no_kernel_in_words, set_up,

@@ -31,7 +31,7 @@ void pack_kernel(struct fixture *fixture, uint32_t seed)
                      Z_OK);
     assert_int_equal(deflate(&stream, Z_FINISH), Z_STREAM_END);
     fixture->source = source_from_memory(fixture->packed, stream.total_out);
-    fixture->bzimage = (struct image_bzimage){.payload_bytes = (uint32_t)stream.total_out,
+    fixture->payload = (struct image_payload){.size_bytes = stream.total_out,
                                               .codec = IMAGE_CODEC_GZIP,
                                               .unpacked_bytes = KERNEL_BYTES};
     assert_int_equal(deflateEnd(&stream), Z_OK);
@@ -86,7 +86,7 @@ void open_expecting(struct fixture *fixture, enum image_cache_outcome outcome)
     struct error err = ERROR_NONE;
 
     fd_close(&fixture->result.fd);
-    if (image_cache_open(&fixture->source, &fixture->bzimage, &fixture->options,
+    if (image_cache_open(&fixture->source, &fixture->payload, &fixture->options,
                          &fixture->result, &err) < 0)
         fail_msg("%s", err.text);
     assert_int_equal(fixture->result.outcome, outcome);

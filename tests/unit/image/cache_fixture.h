@@ -22,7 +22,7 @@ struct fixture {
     uint8_t kernel[KERNEL_BYTES];
     uint8_t packed[KERNEL_BYTES + 1024];
     struct source source;
-    struct image_bzimage bzimage;
+    struct image_payload payload;
     struct image_cache_result result;
 };
 

@@ -9,6 +9,7 @@
 
 #include <bzlib.h>
 #include <lz4.h>
+#include <lz4frame.h>
 #include <lzma.h>
 #include <lzo/lzo1x.h>
 #include <stdlib.h>
@@ -116,6 +117,19 @@ static size_t pack_lz4(uint8_t *bytes, size_t size, uint8_t *packed)
     return (size_t)(to - packed);
 }
 
+/* lz4: blocks of 64 KiB, with a checksum of the content. */
+static size_t pack_lz4_frame(uint8_t *bytes, size_t size, uint8_t *packed)
+{
+    LZ4F_preferences_t preferences = LZ4F_INIT_PREFERENCES;
+    size_t packed_bytes;
+
+    preferences.frameInfo.contentChecksumFlag = LZ4F_contentChecksumEnabled;
+    packed_bytes =
+        LZ4F_compressFrame(packed, PACKED_BYTES_MAX, bytes, size, &preferences);
+    assert_false(LZ4F_isError(packed_bytes));
+    return packed_bytes;
+}
+
 static uint8_t *put_be32(uint8_t *to, uint32_t value)
 {
     store_le32(to, __builtin_bswap32(value));
@@ -166,7 +180,7 @@ size_t pack(enum image_codec codec, const uint8_t *bytes, size_t size, uint8_t *
         [IMAGE_CODEC_GZIP] = pack_gzip, [IMAGE_CODEC_BZIP2] = pack_bzip2,
         [IMAGE_CODEC_LZMA] = pack_lzma, [IMAGE_CODEC_XZ] = pack_xz,
         [IMAGE_CODEC_LZO] = pack_lzo,   [IMAGE_CODEC_LZ4] = pack_lz4,
-        [IMAGE_CODEC_ZSTD] = pack_zstd,
+        [IMAGE_CODEC_ZSTD] = pack_zstd, [IMAGE_CODEC_LZ4_FRAME] = pack_lz4_frame,
     };
     uint8_t *copy = malloc(size); /* zlib and bzip2 take no const */
     size_t packed_bytes;

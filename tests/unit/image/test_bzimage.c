@@ -13,7 +13,11 @@
 #include "base/bytes.h"
 #include "builders.h"
 
-static void describe_version(uint16_t version, struct image_bzimage *bzimage)
+/* syssize counts in these. */
+#define SYSSIZE_UNIT_BYTES 16
+
+static struct image_payload describe_version(uint16_t version,
+                                             struct image_bzimage *bzimage)
 {
     struct bzimage_file file;
     struct image image;
@@ -24,14 +28,16 @@ static void describe_version(uint16_t version, struct image_bzimage *bzimage)
     assert_int_equal(image.format, IMAGE_BZIMAGE);
     assert_int_equal(image.bzimage.version, version);
     *bzimage = image.bzimage;
+    return image.payload;
 }
 
 static void reads_all_fields_of_2_15(void **state)
 {
     struct image_bzimage bzimage;
+    struct image_payload payload;
 
     (void)state;
-    describe_version(0x020f, &bzimage);
+    payload = describe_version(0x020f, &bzimage);
     assert_int_equal(bzimage.loadflags, 1);
     assert_int_equal(bzimage.xloadflags, 0x7f);
     assert_int_equal(bzimage.setup_bytes, 1536);
@@ -43,10 +49,10 @@ static void reads_all_fields_of_2_15(void **state)
     assert_int_equal(bzimage.alignment, 0x200000);
     assert_int_equal(bzimage.preferred_gpa, 0x1000000);
     assert_int_equal(bzimage.init_bytes, 0x20000);
-    assert_int_equal(bzimage.payload_offset, 1536 + 64);
-    assert_int_equal(bzimage.payload_bytes, 512);
-    assert_int_equal(bzimage.codec, IMAGE_CODEC_XZ);
-    assert_int_equal(bzimage.unpacked_bytes, 123456);
+    assert_int_equal(payload.offset, 1536 + 64);
+    assert_int_equal(payload.size_bytes, 512);
+    assert_int_equal(payload.codec, IMAGE_CODEC_XZ);
+    assert_int_equal(payload.unpacked_bytes, 123456);
     assert_string_equal(bzimage.kernel_version, "6.1.0-test (a@b)");
 }
 
@@ -69,40 +75,41 @@ static void ignores_fields_younger_than_the_protocol(void **state)
 {
     struct image_bzimage before;
     struct image_bzimage since;
+    struct image_payload payload;
 
     (void)state;
-    describe_version(0x0202, &before);
-    describe_version(0x0203, &since);
+    (void)describe_version(0x0202, &before);
+    (void)describe_version(0x0203, &since);
     assert_int_equal(before.initrd_last_byte, 0x37ffffff);
     assert_int_equal(since.initrd_last_byte, 0x7fffffff);
 
-    describe_version(0x0204, &before);
-    describe_version(0x0205, &since);
+    (void)describe_version(0x0204, &before);
+    (void)describe_version(0x0205, &since);
     assert_false(before.relocatable);
     assert_int_equal(before.alignment, 4096);
     assert_true(since.relocatable);
     assert_int_equal(since.alignment, 0x200000);
 
-    describe_version(0x0205, &before);
-    describe_version(0x0206, &since);
+    (void)describe_version(0x0205, &before);
+    (void)describe_version(0x0206, &since);
     assert_int_equal(before.cmdline_limit, 255);
     assert_int_equal(since.cmdline_limit, 2047);
 
-    describe_version(0x0207, &before);
-    describe_version(0x0208, &since);
-    assert_int_equal(before.payload_bytes, 0);
-    assert_int_equal(before.codec, IMAGE_CODEC_NONE);
-    assert_int_equal(since.payload_bytes, 512);
+    payload = describe_version(0x0207, &before);
+    assert_int_equal(payload.size_bytes, 0);
+    assert_int_equal(payload.codec, IMAGE_CODEC_NONE);
+    payload = describe_version(0x0208, &since);
+    assert_int_equal(payload.size_bytes, 512);
 
-    describe_version(0x0209, &before);
-    describe_version(0x020a, &since);
+    (void)describe_version(0x0209, &before);
+    (void)describe_version(0x020a, &since);
     assert_int_equal(before.preferred_gpa, 0x100000);
     assert_int_equal(before.init_bytes, 4 * BZIMAGE_KERNEL_BYTES);
     assert_int_equal(since.preferred_gpa, 0x1000000);
     assert_int_equal(since.init_bytes, 0x20000);
 
-    describe_version(0x020b, &before);
-    describe_version(0x020c, &since);
+    (void)describe_version(0x020b, &before);
+    (void)describe_version(0x020c, &since);
     assert_int_equal(before.xloadflags, 0);
     assert_int_equal(since.xloadflags, 0x7f);
 }
@@ -117,6 +124,18 @@ static void reads_syssize_as_16_bits_before_2_04(void **state)
     store_le16(file.bytes + 0x1f6, 0xffff); /* swap_dev then */
     store_le16(file.bytes + 0x206, 0x0203);
     assert_described(file.bytes, sizeof(file.bytes), &image);
+}
+
+static void may_end_inside_the_last_unit_of_syssize(void **state)
+{
+    struct bzimage_file file;
+    struct image image;
+
+    (void)state;
+    bzimage_file_init(&file);
+    assert_described(file.bytes, sizeof(file.bytes) - (SYSSIZE_UNIT_BYTES - 1), &image);
+    assert_int_equal(image.bzimage.kernel_bytes,
+                     BZIMAGE_KERNEL_BYTES - (SYSSIZE_UNIT_BYTES - 1));
 }
 
 static void init_size_covers_the_kernel_itself(void **state)
@@ -140,9 +159,9 @@ static void does_without_a_payload(void **state)
     bzimage_file_init(&file);
     store_le32(file.bytes + 0x24c, 0);
     assert_described(file.bytes, sizeof(file.bytes), &image);
-    assert_int_equal(image.bzimage.payload_bytes, 0);
-    assert_int_equal(image.bzimage.codec, IMAGE_CODEC_NONE);
-    assert_int_equal(image.bzimage.unpacked_bytes, 0);
+    assert_int_equal(image.payload.size_bytes, 0);
+    assert_int_equal(image.payload.codec, IMAGE_CODEC_NONE);
+    assert_int_equal(image.payload.unpacked_bytes, 0);
 }
 
 static void takes_no_size_from_an_unknown_payload(void **state)
@@ -154,8 +173,8 @@ static void takes_no_size_from_an_unknown_payload(void **state)
     bzimage_file_init(&file);
     memset(file.bytes + BZIMAGE_SETUP_BYTES + BZIMAGE_PAYLOAD_OFFSET, 0x90, 16);
     assert_described(file.bytes, sizeof(file.bytes), &image);
-    assert_int_equal(image.bzimage.codec, IMAGE_CODEC_NONE);
-    assert_int_equal(image.bzimage.unpacked_bytes, 0);
+    assert_int_equal(image.payload.codec, IMAGE_CODEC_NONE);
+    assert_int_equal(image.payload.unpacked_bytes, 0);
 }
 
 static void shows_no_version_text_from_outside_the_setup_part(void **state)
@@ -277,9 +296,9 @@ static void refuses_truncated_files(void **state)
                    "bzImage is truncated: 1536 bytes of setup and 1024 "
                    "bytes of kernel are promised, but the file ends at "
                    "byte 612");
-    assert_refused(file.bytes, sizeof(file.bytes) - 1,
+    assert_refused(file.bytes, sizeof(file.bytes) - SYSSIZE_UNIT_BYTES,
                    "bzImage is truncated: 1536 bytes of setup and 1024 bytes of kernel "
-                   "are promised, but the file ends at byte 2559");
+                   "are promised, but the file ends at byte 2544");
 }
 
 /* No length may be read beyond; the sanitizer build checks that against the heap. */
@@ -289,7 +308,7 @@ static void refuses_every_truncation(void **state)
 
     (void)state;
     bzimage_file_init(&file);
-    for (size_t size = 0; size < sizeof(file.bytes); size++) {
+    for (size_t size = 0; size <= sizeof(file.bytes) - SYSSIZE_UNIT_BYTES; size++) {
         uint8_t *copy = malloc(size + 1);
         struct source source = source_from_memory(copy, size);
         struct error err = ERROR_NONE;
@@ -321,8 +340,8 @@ static void keeps_promises_with_any_byte_flipped(void **state)
         }
         assert_int_equal(image.bzimage.setup_bytes + image.bzimage.kernel_bytes,
                          sizeof(file.bytes));
-        assert_true(range_within(image.bzimage.payload_offset,
-                                 image.bzimage.payload_bytes, sizeof(file.bytes)));
+        assert_true(range_within(image.payload.offset, image.payload.size_bytes,
+                                 sizeof(file.bytes)));
         assert_true(image.bzimage.init_bytes >= image.bzimage.kernel_bytes);
         assert_true(range_within(image.bzimage.preferred_gpa, image.bzimage.init_bytes,
                                  UINT64_C(1) << 52));
@@ -336,6 +355,7 @@ int main(void)
         cmocka_unit_test(takes_setup_sects_0_for_4),
         cmocka_unit_test(ignores_fields_younger_than_the_protocol),
         cmocka_unit_test(reads_syssize_as_16_bits_before_2_04),
+        cmocka_unit_test(may_end_inside_the_last_unit_of_syssize),
         cmocka_unit_test(init_size_covers_the_kernel_itself),
         cmocka_unit_test(does_without_a_payload),
         cmocka_unit_test(takes_no_size_from_an_unknown_payload),

@@ -66,9 +66,9 @@ static void payload_names_the_entry_and_not_the_file_around_it(void **state)
     open_expecting(fixture, IMAGE_CACHE_FILLED);
     (void)snprintf(first_path, sizeof(first_path), "%s", fixture->result.path);
     memset(shifted, 0xaa, 512);
-    memcpy(shifted + 512, fixture->packed, fixture->bzimage.payload_bytes);
+    memcpy(shifted + 512, fixture->packed, fixture->payload.size_bytes);
     fixture->source = source_from_memory(shifted, sizeof(shifted));
-    fixture->bzimage.payload_offset = 512;
+    fixture->payload.offset = 512;
     open_expecting(fixture, IMAGE_CACHE_HIT);
     assert_string_equal(fixture->result.path, first_path);
 
@@ -101,7 +101,7 @@ static int start_at_once(struct fixture *fixture, int gate)
     char go;
 
     if (read(gate, &go, 1) != 0 || /* the end of the pipe is the shot */
-        image_cache_open(&fixture->source, &fixture->bzimage, &fixture->options,
+        image_cache_open(&fixture->source, &fixture->payload, &fixture->options,
                          &fixture->result, &err) < 0 ||
         !content_is_right(fixture))
         return 99;
@@ -278,8 +278,8 @@ static void damaged_payload_is_an_error_and_leaves_nothing(void **state)
     struct fixture *fixture = *state;
     struct error err = ERROR_NONE;
 
-    fixture->packed[fixture->bzimage.payload_bytes - 8] ^= 1; /* gzip's CRC */
-    assert_true(image_cache_open(&fixture->source, &fixture->bzimage, &fixture->options,
+    fixture->packed[fixture->payload.size_bytes - 8] ^= 1; /* gzip's CRC */
+    assert_true(image_cache_open(&fixture->source, &fixture->payload, &fixture->options,
                                  &fixture->result, &err) < 0);
     assert_int_equal(fixture->result.fd, -1);
     assert_int_equal(strncmp(err.text, "gzip stream", 11), 0);
@@ -293,7 +293,7 @@ static void payload_outside_the_file_is_an_error(void **state)
     struct error err = ERROR_NONE;
 
     fixture->source.size_bytes = 100;
-    assert_int_equal(image_cache_open(&fixture->source, &fixture->bzimage,
+    assert_int_equal(image_cache_open(&fixture->source, &fixture->payload,
                                       &fixture->options, &fixture->result, &err),
                      -ERANGE);
     assert_int_equal(strncmp(err.text, "ends at byte 100, but ", 22), 0);
@@ -416,7 +416,7 @@ static void open_in_child(struct fixture *fixture)
 {
     struct error err = ERROR_NONE;
 
-    must(image_cache_open(&fixture->source, &fixture->bzimage, &fixture->options,
+    must(image_cache_open(&fixture->source, &fixture->payload, &fixture->options,
                           &fixture->result, &err) == 0,
          "must open", fixture);
     must(content_is_right(fixture), "must have the right bytes", fixture);
@@ -433,7 +433,7 @@ static void fill_full_disk(struct fixture *fixture)
     must(strcmp(fixture->result.reason, reason) == 0, "must say why", fixture);
     must(count_names(fixture, ".tmp") == 0, "must clean up", fixture);
 
-    fixture->bzimage.unpacked_bytes = 0; /* not known in advance: full in the middle */
+    fixture->payload.unpacked_bytes = 0; /* not known in advance: full in the middle */
     open_in_child(fixture);
     must(strcmp(fixture->result.reason, reason) == 0, "must say why", fixture);
     must(count_names(fixture, ".tmp") == 0, "must clean up", fixture);

@@ -123,13 +123,13 @@ static void clear_removes_what_is_ours_and_nothing_else(void **state)
 
 /* ---- sources */
 
-static struct cache_source identify(const char *path, const struct image_bzimage *bzimage)
+static struct cache_source identify(const char *path, const struct image_payload *payload)
 {
     CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct source source = source_from_fd(fd, 4);
     struct cache_source identity;
 
-    assert_true(cache_source_identify(&source, bzimage, &identity));
+    assert_true(cache_source_identify(&source, payload, &identity));
     return identity;
 }
 
@@ -147,14 +147,14 @@ static void source_is_recalled_only_as_it_was(void **state)
     assert_int_equal(cache_directory_open(&directory, &fixture->options, true, &err), 0);
     (void)snprintf(path, sizeof(path), "%s/vmlinuz", fixture->root);
     write_file(path, "abcd");
-    identity = identify(path, &fixture->bzimage);
+    identity = identify(path, &fixture->payload);
     assert_false(identity.settled); /* it has just been written */
     cache_source_remember(&directory, &identity, &key);
     assert_false(cache_source_recall(&directory, &identity, &recalled));
 
     identity.settled = true;
     cache_source_remember(&directory, &identity, &key);
-    identity = identify(path, &fixture->bzimage);
+    identity = identify(path, &fixture->payload);
     assert_true(cache_source_recall(&directory, &identity, &recalled));
     assert_memory_equal(recalled.digest, key.digest, sizeof(key.digest));
     assert_string_equal(recalled.hex,
@@ -162,7 +162,7 @@ static void source_is_recalled_only_as_it_was(void **state)
                         "0000");
 
     assert_int_equal(truncate(path, 5), 0);
-    changed = identify(path, &fixture->bzimage);
+    changed = identify(path, &fixture->payload);
     assert_memory_not_equal(changed.digest, identity.digest, sizeof(changed.digest));
     assert_false(cache_source_recall(&directory, &changed, &recalled));
     cache_directory_close(&directory);
@@ -175,8 +175,8 @@ static void sources_without_a_name_are_not_remembered(void **state)
     struct source unnamed = source_from_fd(fd, 4);
     struct cache_source identity;
 
-    assert_false(cache_source_identify(&fixture->source, &fixture->bzimage, &identity));
-    assert_false(cache_source_identify(&unnamed, &fixture->bzimage, &identity));
+    assert_false(cache_source_identify(&fixture->source, &fixture->payload, &identity));
+    assert_false(cache_source_identify(&unnamed, &fixture->payload, &identity));
 }
 
 /* ---- where it is */

@@ -130,7 +130,8 @@ static void assert_fails(enum image_codec codec, size_t size, uint64_t expected,
 static void every_codec_gives_back_the_content(void **state)
 {
     (void)state;
-    for (enum image_codec codec = IMAGE_CODEC_GZIP; codec <= IMAGE_CODEC_ZSTD; codec++) {
+    for (enum image_codec codec = IMAGE_CODEC_GZIP; codec <= IMAGE_CODEC_LZ4_FRAME;
+         codec++) {
         size_t packed_bytes = pack_file(codec, CONTENT_BYTES);
 
         assert_int_equal(image_codec_detect(buffers.file + STREAM_OFFSET, 16), codec);
@@ -198,7 +199,8 @@ static int refuse(void *context, const void *bytes, size_t size, struct error *e
 static void a_failing_sink_stops_it(void **state)
 {
     (void)state;
-    for (enum image_codec codec = IMAGE_CODEC_GZIP; codec <= IMAGE_CODEC_ZSTD; codec++) {
+    for (enum image_codec codec = IMAGE_CODEC_GZIP; codec <= IMAGE_CODEC_LZ4_FRAME;
+         codec++) {
         size_t packed_bytes = pack_file(codec, SMALL_BYTES);
         struct source source =
             source_from_memory(buffers.file, STREAM_OFFSET + packed_bytes);
@@ -279,7 +281,8 @@ static bool has_checksum(enum image_codec codec)
 static void no_changed_byte_goes_unnoticed(void **state)
 {
     (void)state;
-    for (enum image_codec codec = IMAGE_CODEC_GZIP; codec <= IMAGE_CODEC_ZSTD; codec++) {
+    for (enum image_codec codec = IMAGE_CODEC_GZIP; codec <= IMAGE_CODEC_LZ4_FRAME;
+         codec++) {
         size_t packed_bytes = pack_file(codec, SMALL_BYTES);
 
         for (size_t i = 0; i < packed_bytes; i += 7) {
@@ -300,7 +303,8 @@ static void no_changed_byte_goes_unnoticed(void **state)
 static void no_truncation_goes_unnoticed(void **state)
 {
     (void)state;
-    for (enum image_codec codec = IMAGE_CODEC_GZIP; codec <= IMAGE_CODEC_ZSTD; codec++) {
+    for (enum image_codec codec = IMAGE_CODEC_GZIP; codec <= IMAGE_CODEC_LZ4_FRAME;
+         codec++) {
         size_t packed_bytes = pack_file(codec, SMALL_BYTES);
 
         for (size_t size = 0; size < packed_bytes; size += 11) {
@@ -315,7 +319,8 @@ static void no_truncation_goes_unnoticed(void **state)
 static void truncation_is_named_with_its_place(void **state)
 {
     (void)state;
-    for (enum image_codec codec = IMAGE_CODEC_GZIP; codec <= IMAGE_CODEC_ZSTD; codec++) {
+    for (enum image_codec codec = IMAGE_CODEC_GZIP; codec <= IMAGE_CODEC_LZ4_FRAME;
+         codec++) {
         size_t packed_bytes = pack_file(codec, SMALL_BYTES);
         char sentence[200];
 

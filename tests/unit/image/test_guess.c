@@ -141,7 +141,7 @@ static void firmware_is_whole_pages_within_its_limit(void **state)
     source.size_bytes = IMAGE_FIRMWARE_LIMIT + 0x1000;
     assert_true(image_describe_firmware(&source, &image, &err) < 0);
     assert_string_equal(err.text,
-                        "firmware has 266240 bytes; at most 262144 fit below 4 GiB");
+                        "firmware has 16781312 bytes; at most 16777216 fit below 4 GiB");
     err = ERROR_NONE;
     source.size_bytes = 0;
     assert_true(image_describe_firmware(&source, &image, &err) < 0);

@@ -618,7 +618,7 @@ static void compare_kernel(const char *path)
 
     source = source_from_fd(fd, size);
     if (image_describe(&source, &image, &err) != 0 ||
-        image_cache_open(&source, &image.bzimage, &options, &unpacked, &err) != 0)
+        image_cache_open(&source, &image.payload, &options, &unpacked, &err) != 0)
         fail_msg("%s: %s", path, err.text);
     compare_file(path, unpacked.fd, unpacked.size_bytes);
     assert_int_equal(close(unpacked.fd), 0);
