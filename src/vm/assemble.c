@@ -309,7 +309,7 @@ int vm_create(const struct vm_config *config, struct loop *loop, struct console 
     stages_mark(&created->stages, STAGE_CONFIG);
     if (make_events(created, err) < 0 || make_plan(created, err) < 0 ||
         make_memory(created, err) < 0 || make_accelerator(created, err) < 0 ||
-        make_devices(created, err) < 0 ||
+        make_devices(created, err) < 0 || vm_make_pci_devices(created, err) < 0 ||
         vm_make_fw_cfg(created, err) < 0) {
         vm_destroy(created);
         return err->code;
@@ -326,6 +326,7 @@ void vm_destroy(struct vm *vm)
         vm_end_threads(vm);
     if (vm->chipset != NULL)
         console_connect(vm->console, NULL, NULL);
+    vm_drop_pci_devices(vm);
     chipset_destroy(vm->chipset);
     fw_cfg_destroy(vm->fw_cfg);
     if (vm->vcpus != NULL)

@@ -11,6 +11,8 @@
 #include "device/chipset.h"
 #include "device/fw_cfg.h"
 #include "device/irqchip.h"
+#include "virtio/pci.h"
+#include "virtio/rng.h"
 #include "vm/vm.h"
 
 struct event;
@@ -65,6 +67,8 @@ struct vm {
     struct bus mmio;
     struct chipset *chipset;
     struct fw_cfg *fw_cfg;
+    struct virtio_rng *rng; /* NULL: none */
+    struct virtio_pci rng_pci;
     struct irqchip *irqchip;      /* NULL: the accelerator has interrupt controllers */
     struct accel_machine machine; /* for an accelerator that has none */
     uint32_t vcpu_count;
@@ -99,6 +103,10 @@ void vm_drop_processors(struct vm *vm);
 
 /* firmware_config.c */
 int vm_make_fw_cfg(struct vm *vm, struct error *err) MUST_CHECK;
+
+/* pci_devices.c: what sits on the PCI bus besides the chipset. */
+int vm_make_pci_devices(struct vm *vm, struct error *err) MUST_CHECK;
+void vm_drop_pci_devices(struct vm *vm); /* before the chipset */
 
 /* machine.c: the time, and what the processors find around them. vm_set_irq
  * and vm_send_message on any thread. */
