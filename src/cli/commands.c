@@ -90,6 +90,19 @@ const struct cli_command cli_commands[] = {
          "Ctrl-A h lists the other keys; the end of input does not "
          "detach.\n" NAME_DETAILS,
      .function = cli_console},
+    {.name = "bench",
+     .arguments = "NAME [--peer PROGRAM] [--runs NUMBER] [--accel LIST] [--only TEXT]\n"
+                  "                  [--svg FILE] [--json]",
+     .summary = "measure husk, beside another monitor if one is named",
+     .details =
+         "NAME is multiboot: time from process start to the first line of Multiboot\n"
+         "kernels that are placed, or fetched by firmware. --peer names a QEMU\n"
+         "(qemu-system-x86_64) that is run in turn with husk; --runs says how often "
+         "(10),\n"
+         "--accel on which of husk's accelerators (soft,kvm), --only that a row's name\n"
+         "must have TEXT in it. --svg draws a bar chart.\n"
+         "Ctrl-C ends the measurement and shows what there is.\n" JSON_DETAILS,
+     .function = cli_bench},
     {.name = "completion",
      .arguments = "bash | zsh | fish | words",
      .summary = "print a completion script for a shell",

@@ -55,6 +55,7 @@ NOTING_COMMAND(kill)
 NOTING_COMMAND(pause)
 NOTING_COMMAND(resume)
 NOTING_COMMAND(console)
+NOTING_COMMAND(bench)
 
 /* ---- running husk ---- */
 

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* husk bench NAME: measures husk, beside another monitor if one is named. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "accel/accel.h"
+#include "base/bytes.h"
+#include "base/fd.h"
+#include "bench/bench.h"
+#include "cli/cli.h"
+#include "config/config.h"
+
+#define DEFAULT_RUNS 10
+#define DEFAULT_ACCELS "soft,kvm"
+
+struct request {
+    const struct bench *bench;
+    struct bench_options options;
+    char *accels; /* owned; options.accels point into it */
+    const char *svg_path;
+    FILE *svg; /* open from the start: a measurement takes minutes */
+    bool json;
+};
+
+/* ---- arguments ---- */
+
+static int set_peer(struct request *request, const char *value, struct error *err)
+{
+    (void)err;
+    request->options.peer = value;
+    return 0;
+}
+
+static int set_only(struct request *request, const char *value, struct error *err)
+{
+    (void)err;
+    request->options.only = value;
+    return 0;
+}
+
+static int set_svg(struct request *request, const char *value, struct error *err)
+{
+    (void)err;
+    request->svg_path = value;
+    return 0;
+}
+
+static int set_runs(struct request *request, const char *value, struct error *err)
+{
+    char *end;
+    unsigned long runs;
+
+    errno = 0;
+    runs = strtoul(value, &end, 10);
+    if (value[0] < '0' || value[0] > '9' || *end != '\0' || errno != 0 || runs == 0 ||
+        runs > BENCH_MAX_RUNS)
+        return error_set(err, EINVAL, "--runs '%s': must be 1 to %d", value,
+                         BENCH_MAX_RUNS);
+    request->options.runs = runs;
+    return 0;
+}
+
+static int check_accel(const char *name, struct error *err)
+{
+    for (size_t i = 0; accels[i] != NULL; i++)
+        if (strcmp(accels[i]->name, name) == 0)
+            return 0;
+    return error_set(err, EINVAL,
+                     "--accel: there is no accelerator '%s'; husk doctor "
+                     "names those that there are",
+                     name);
+}
+
+static int set_accels(struct request *request, const char *value, struct error *err)
+{
+    struct bench_options *options = &request->options;
+    char *position = NULL;
+
+    free(request->accels);
+    options->accel_count = 0;
+    request->accels = strdup(value);
+    if (request->accels == NULL)
+        return error_set(err, ENOMEM, "out of memory for the arguments");
+    for (char *word = strtok_r(request->accels, ",", &position); word != NULL;
+         word = strtok_r(NULL, ",", &position)) {
+        if (options->accel_count == BENCH_MAX_ACCELS)
+            return error_set(err, EINVAL, "--accel '%s': more than %d names", value,
+                             BENCH_MAX_ACCELS);
+        if (check_accel(word, err) < 0)
+            return err->code;
+        options->accels[options->accel_count++] = word;
+    }
+    if (options->accel_count == 0)
+        return error_set(err, EINVAL, "--accel needs a value: --accel " DEFAULT_ACCELS);
+    return 0;
+}
+
+static const struct option {
+    const char *spelling;
+    const char *value; /* what it is called; NULL: it takes none, and is --json */
+    int (*set)(struct request *request, const char *value, struct error *err);
+} options[] = {
+    {.spelling = "--peer", .value = "PROGRAM", .set = set_peer},
+    {.spelling = "--runs", .value = "NUMBER", .set = set_runs},
+    {.spelling = "--accel", .value = "LIST", .set = set_accels},
+    {.spelling = "--only", .value = "TEXT", .set = set_only},
+    {.spelling = "--svg", .value = "FILE", .set = set_svg},
+    {.spelling = "--json"},
+};
+
+static const struct option *find_option(const char *word, size_t length)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+        if (strlen(options[i].spelling) == length &&
+            memcmp(options[i].spelling, word, length) == 0)
+            return &options[i];
+    return NULL;
+}
+
+static int refuse_option(const char *word, struct error *err)
+{
+    const char *candidates[ARRAY_SIZE(options) + 1];
+    const char *nearest;
+
+    for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+        candidates[i] = options[i].spelling;
+    candidates[ARRAY_SIZE(options)] = NULL;
+    nearest = config_nearest(word, candidates);
+    if (nearest != NULL)
+        return error_set(err, EINVAL, "unknown option '%s'; did you mean '%s'?", word,
+                         nearest);
+    return error_set(err, EINVAL, "unknown option '%s'; --help lists the options", word);
+}
+
+/* Handles argv[*at]; moves *at on if it takes the next one too. */
+static int parse_option(int argc, char **argv, int *at, struct request *request,
+                        struct error *err)
+{
+    const char *word = argv[*at];
+    const char *value = strchr(word, '=');
+    size_t length = value == NULL ? strlen(word) : (size_t)(value - word);
+    const struct option *option = find_option(word, length);
+
+    if (option == NULL)
+        return refuse_option(word, err);
+    if (option->value == NULL) {
+        request->json = true;
+        return value == NULL
+                   ? 0
+                   : error_set(err, EINVAL, "%s takes no value", option->spelling);
+    }
+    if (value == NULL && *at + 1 == argc)
+        return error_set(err, EINVAL, "%s needs a value: %s %s", option->spelling,
+                         option->spelling, option->value);
+    return option->set(request, value == NULL ? argv[++*at] : value + 1, err);
+}
+
+/* The names of all benches, "a, b". */
+static const char *bench_names(char *text, size_t size)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (const struct bench *row = benches; row->name != NULL && used < size; row++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", used == 0 ? "" : ", ",
+                                 row->name);
+    return text;
+}
+
+static int choose_bench(struct request *request, const char *name, struct error *err)
+{
+    char names[128];
+
+    if (request->bench != NULL)
+        return error_set(err, EINVAL, "one bench at a time: '%s' is one too many", name);
+    request->bench = bench_find(name);
+    if (request->bench == NULL)
+        return error_set(err, EINVAL, "unknown bench '%s'; there is: %s", name,
+                         bench_names(names, sizeof(names)));
+    return 0;
+}
+
+/* The bench to run; NULL: the arguments are wrong. */
+static const struct bench *parse(int argc, char **argv, struct request *request,
+                                 struct error *err)
+{
+    char names[128];
+
+    if (set_accels(request, DEFAULT_ACCELS, err) < 0)
+        return NULL;
+    for (int i = 0; i < argc; i++) {
+        int status = argv[i][0] == '-' ? parse_option(argc, argv, &i, request, err)
+                                       : choose_bench(request, argv[i], err);
+
+        if (status < 0)
+            return NULL;
+    }
+    if (request->bench == NULL)
+        (void)error_set(err, EINVAL, "bench needs a name: %s",
+                        bench_names(names, sizeof(names)));
+    return request->bench;
+}
+
+/* ---- while it measures ---- */
+
+/* One line, written over and over. */
+static void show_progress(void *context, size_t done, size_t total, const char *name)
+{
+    (void)context;
+    (void)fprintf(stderr, "\r\033[K%zu/%zu %s", done + 1, total, name);
+    (void)fflush(stderr);
+}
+
+static void clear_progress(const struct bench_options *bench_options)
+{
+    if (bench_options->progress == NULL)
+        return;
+    (void)fputs("\r\033[K", stderr);
+    (void)fflush(stderr);
+}
+
+/* The signals that end a bench arrive as bytes of a descriptor, which what waits for a
+ * child can watch. */
+static int watch_signals(int *fd, struct error *err)
+{
+    static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
+    sigset_t watched;
+
+    (void)sigemptyset(&watched);
+    for (size_t i = 0; i < ARRAY_SIZE(ending); i++)
+        (void)sigaddset(&watched, ending[i]);
+    if (sigprocmask(SIG_BLOCK, &watched, NULL) == 0)
+        *fd = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (*fd < 0)
+        return error_set_errno(err, errno, "cannot watch signals");
+    return 0;
+}
+
+/* The number of the signal that has come, or 0. */
+static int arrived_signal(int fd)
+{
+    struct signalfd_siginfo info;
+
+    return read(fd, &info, sizeof(info)) == sizeof(info) ? (int)info.ssi_signo : 0;
+}
+
+/* ---- results ---- */
+
+static int open_svg(struct request *request, struct error *err)
+{
+    if (request->svg_path == NULL)
+        return 0;
+    request->svg = fopen(request->svg_path, "we");
+    if (request->svg == NULL)
+        return error_set_errno(err, errno, "--svg %s: cannot create it",
+                               request->svg_path);
+    return 0;
+}
+
+static int write_svg(struct request *request, const struct bench_report *report,
+                     struct error *err)
+{
+    FILE *stream = request->svg;
+
+    request->svg = NULL;
+    bench_print_svg(report, stream);
+    if (ferror(stream) | fclose(stream))
+        return error_set_errno(err, errno, "--svg %s: cannot write it",
+                               request->svg_path);
+    return 0;
+}
+
+static int report_results(struct request *request, const struct bench_report *report,
+                          struct error *err)
+{
+    if (!request->json)
+        bench_print_table(report, stdout);
+    else if (bench_print_json(report, stdout, err) < 0)
+        return err->code;
+    return request->svg == NULL ? 0 : write_svg(request, report, err);
+}
+
+static bool has_results(const struct bench_report *report)
+{
+    for (size_t i = 0; i < report->row_count; i++)
+        if (report->rows[i].sample_count > 0)
+            return true;
+    return false;
+}
+
+static int exit_code(const struct bench_report *report, int signal_fd)
+{
+    if (report->interrupted)
+        return EXIT_SIGNAL_BASE + arrived_signal(signal_fd);
+    return has_results(report) ? EXIT_SUCCESS : EXIT_HOST_FAILURE;
+}
+
+static int run(const struct bench *bench, struct request *request, struct error *err)
+{
+    struct bench_report report = {.rows = NULL};
+    CLEANUP_FD int signal_fd = -1;
+    int code = EXIT_HOST_FAILURE;
+
+    if (open_svg(request, err) < 0 || watch_signals(&signal_fd, err) < 0)
+        return EXIT_HOST_FAILURE;
+    request->options.interrupt_fd = signal_fd;
+    request->options.progress = isatty(STDERR_FILENO) == 1 ? show_progress : NULL;
+    (void)bench->run(&request->options, &report, err);
+    clear_progress(&request->options);
+    if (err->code == 0 && report.row_count == 0 && request->options.only != NULL &&
+        !report.interrupted)
+        (void)error_set(err, -ENOENT,
+                        "--only '%s': nothing to be measured has this in its "
+                        "name; without it, all names are shown",
+                        request->options.only);
+    if (err->code == 0 && report_results(request, &report, err) == 0)
+        code = exit_code(&report, signal_fd);
+    bench_report_finish(&report);
+    return code;
+}
+
+int cli_bench(int argc, char **argv, struct error *err)
+{
+    struct request request = {
+        .options = {.husk = "/proc/self/exe", .runs = DEFAULT_RUNS, .interrupt_fd = -1}};
+    const struct bench *bench = parse(argc, argv, &request, err);
+    int code = bench == NULL ? EXIT_USAGE : run(bench, &request, err);
+
+    if (request.svg != NULL)
+        (void)fclose(request.svg);
+    free(request.accels);
+    return code;
+}
