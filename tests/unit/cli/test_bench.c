@@ -92,20 +92,18 @@ const struct bench *bench_find(const char *name)
 static struct error err;
 static char printed[4096];
 
-/* Standard output goes to `printed`. */
-static int run(const char *first, ...)
+/* Up to NULL. Standard output goes to `printed`. */
+#define run(...) run_bench((const char *const[]){__VA_ARGS__})
+static int run_bench(const char *const *words)
 {
     char *arguments[16] = {NULL};
     int count = 0;
     FILE *file = tmpfile();
     int before = dup(STDOUT_FILENO);
     int code;
-    va_list words;
 
-    va_start(words, first);
-    for (const char *word = first; word != NULL; word = va_arg(words, const char *))
-        arguments[count++] = strdup(word);
-    va_end(words);
+    for (; words[count] != NULL; count++)
+        arguments[count] = strdup(words[count]);
     assert_non_null(file);
     (void)fflush(stdout);
     assert_true(dup2(fileno(file), STDOUT_FILENO) >= 0);
