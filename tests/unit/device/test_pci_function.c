@@ -58,7 +58,7 @@ static void note_message(void *context, uint64_t address, uint32_t data)
 static uint64_t register_read(void *device, uint64_t offset, unsigned size)
 {
     (void)device;
-    return 0x10000 * size + offset;
+    return UINT64_C(0x10000) * size + offset;
 }
 
 static void register_write(void *device, uint64_t offset, unsigned size, uint64_t value)

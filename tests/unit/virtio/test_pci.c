@@ -408,9 +408,11 @@ static void enable_msix(struct guest *guest)
 {
     guest_config_write(guest, 0x42, 2, 0x8000);
     for (uint32_t vector = 0; vector < QUEUES + 1; vector++) {
-        guest_write(guest, MSIX + 16 * vector, 4, 0xfee00000);
-        guest_write(guest, MSIX + 16 * vector + 8, 4, 0x30 + vector);
-        guest_write(guest, MSIX + 16 * vector + 12, 4, 0);
+        const uint64_t entry = MSIX + UINT64_C(16) * vector;
+
+        guest_write(guest, entry, 4, 0xfee00000);
+        guest_write(guest, entry + 8, 4, 0x30 + vector);
+        guest_write(guest, entry + 12, 4, 0);
     }
 }
 

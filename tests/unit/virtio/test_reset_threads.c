@@ -64,8 +64,8 @@ static void nothing_is_in_flight_after_a_reset(void **state)
         ask_and_reset(&guest);
         used = get16(guest.memory, RING_USED + 2);
         /* As a driver does with memory that is its own again: plain writes. */
-        memset(memory_slice(guest.memory, BUFFER, RING_SIZE * 0x1000), 0,
-               RING_SIZE * 0x1000);
+        memset(memory_slice(guest.memory, BUFFER, RING_SIZE * UINT64_C(0x1000)), 0,
+               RING_SIZE * UINT64_C(0x1000));
         put16(guest.memory, RING_USED + 2, 0);
         assert_in_range(used, 0, RING_SIZE);
         assert_false(guest.level);

@@ -299,7 +299,7 @@ static void flushes_find_every_entry_of_many(void **state)
 {
     struct soft_fixture *fixture = *state;
     const uint64_t start = UINT64_C(0x40000000);
-    const uint64_t pages = 2 * TLB_FILL_LIST;
+    const uint64_t pages = UINT64_C(2) * TLB_FILL_LIST;
 
     map_4level(fixture, PTE);
     put_entry(fixture, PDPT, 1, PD | PTE);
