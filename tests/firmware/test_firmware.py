@@ -13,12 +13,12 @@ import assembly
 import husk
 import initramfs
 import pytest
+import stock
 from terminal import Terminal
 
 GUESTS = pathlib.Path(os.environ.get("HUSK_BUILD", husk.ROOT / "build")) / "tests" / "guests"
 EXPECTED = pathlib.Path(__file__).parent / "expected"
-KERNELS = pathlib.Path(os.environ.get("HUSK_KERNELS", husk.ROOT / "build" / "kernels"))
-VMLINUZ = KERNELS / "cloud-amd64" / "vmlinuz"
+VMLINUZ = stock.CLOUD
 
 # name: (file, Debian package)
 FIRMWARE = {
@@ -137,9 +137,8 @@ def test_transfer_port_leaves_firmware_without_dma(tmp_path, transfer):
 # ---- Linux ----
 
 needs_linux = [
-    pytest.mark.skipif(not VMLINUZ.exists(),
-                       reason=f"{VMLINUZ} is missing; tools/get-kernel cloud-amd64 fetches it"),
-    pytest.mark.skipif(not initramfs.BUSYBOX.exists(), reason="no /bin/busybox"),
+    stock.needs(VMLINUZ),
+    stock.needs_busybox,
 ]
 INIT = """
 echo up on $(nproc)

@@ -4,22 +4,20 @@
 What programs print in the guest is compared with what the same programs print on the host.
 """
 import os
-import pathlib
 import subprocess
 
 import husk
 import initramfs
 import pytest
+import stock
 
-KERNELS = pathlib.Path(os.environ.get("HUSK_KERNELS", husk.ROOT / "build" / "kernels"))
-VMLINUZ = KERNELS / "cloud-amd64" / "vmlinuz"
-GENERIC = KERNELS / "amd64" / "vmlinuz"
+VMLINUZ = stock.CLOUD
+GENERIC = stock.GENERIC
 SECONDS = 240
 
 pytestmark = [
-    pytest.mark.skipif(not VMLINUZ.exists(),
-                       reason=f"{VMLINUZ} is missing; tools/get-kernel cloud-amd64 fetches it"),
-    pytest.mark.skipif(not initramfs.BUSYBOX.exists(), reason="no /bin/busybox"),
+    stock.needs(VMLINUZ),
+    stock.needs_busybox,
 ]
 
 
@@ -65,8 +63,7 @@ def test_two_processors(tmp_path):
     assert (result.returncode, lines_of(result)) == (0, ["up on 2"]), result.stdout
 
 
-@pytest.mark.skipif(not GENERIC.exists(),
-                    reason=f"{GENERIC} is missing; tools/get-kernel amd64 fetches it")
+@stock.needs(GENERIC)
 def test_mp_table_stands_in_for_acpi(tmp_path):
     """The cloud kernel cannot read an MP table, the generic one can."""
     result = boot(tmp_path, "echo up on $(nproc)\nreboot -f", "-c", "2", "--no-reboot",

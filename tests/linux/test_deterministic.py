@@ -3,24 +3,20 @@
 also where the second has a busy host."""
 import contextlib
 import json
-import os
-import pathlib
 import re
 import subprocess
 import sys
 
 import husk
 import initramfs
-import pytest
+import stock
 
-KERNELS = pathlib.Path(os.environ.get("HUSK_KERNELS", husk.ROOT / "build" / "kernels"))
-VMLINUZ = KERNELS / "cloud-amd64" / "vmlinuz"
+VMLINUZ = stock.CLOUD
 SECONDS = 300
 
 pytestmark = [
-    pytest.mark.skipif(not VMLINUZ.exists(),
-                       reason=f"{VMLINUZ} is missing; tools/get-kernel cloud-amd64 fetches it"),
-    pytest.mark.skipif(not initramfs.BUSYBOX.exists(), reason="no /bin/busybox"),
+    stock.needs(VMLINUZ),
+    stock.needs_busybox,
 ]
 
 # Sleeps, interrupts, random numbers, the clock: all that could differ. The crash leaves its

@@ -1,24 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Linux's own driver of QEMU's firmware configuration interface, found by ACPI."""
-import os
-import pathlib
 import struct
 
 import husk
 import initramfs
 import pytest
+import stock
 
-KERNELS = pathlib.Path(os.environ.get("HUSK_KERNELS", husk.ROOT / "build" / "kernels"))
-VMLINUZ = KERNELS / "cloud-amd64" / "vmlinuz"
-MODULE = KERNELS / "cloud-amd64" / "modules" / "qemu_fw_cfg.ko"
+VMLINUZ = stock.CLOUD
+MODULE = stock.KERNELS / "cloud-amd64" / "modules" / "qemu_fw_cfg.ko"
 SECONDS = 120
 MIB = 1 << 20
 RAM, RESERVED = 1, 2
 
 pytestmark = [
-    pytest.mark.skipif(not (VMLINUZ.exists() and MODULE.exists()),
-                       reason=f"{MODULE} is missing; tools/get-kernel cloud-amd64 fetches it"),
-    pytest.mark.skipif(not initramfs.BUSYBOX.exists(), reason="no /bin/busybox"),
+    stock.needs(VMLINUZ, MODULE),
+    stock.needs_busybox,
 ]
 
 INIT = """

@@ -4,21 +4,18 @@
 It looks for the interrupt of the 8254, whose place the HPET has taken, and so needs legacy
 replacement; time then advances by the HPET's counter.
 """
-import os
-import pathlib
 
 import husk
 import initramfs
 import pytest
+import stock
 
-KERNELS = pathlib.Path(os.environ.get("HUSK_KERNELS", husk.ROOT / "build" / "kernels"))
-GENERIC = KERNELS / "amd64" / "vmlinuz"
+GENERIC = stock.GENERIC
 SECONDS = 240
 
 pytestmark = [
-    pytest.mark.skipif(not GENERIC.exists(),
-                       reason=f"{GENERIC} is missing; tools/get-kernel amd64 fetches it"),
-    pytest.mark.skipif(not initramfs.BUSYBOX.exists(), reason="no /bin/busybox"),
+    stock.needs(GENERIC),
+    stock.needs_busybox,
 ]
 
 INIT = """

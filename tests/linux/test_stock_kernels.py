@@ -2,21 +2,19 @@
 """What husk makes of Debian's stock kernels. HUSK_KERNELS is where tools/get-kernel has put
 them (default: build/kernels)."""
 import json
-import os
-import pathlib
 
 import husk
 import pytest
+import stock
 
-KERNELS = pathlib.Path(os.environ.get("HUSK_KERNELS", husk.ROOT / "build" / "kernels"))
 FLAVOURS = ["cloud-amd64", "amd64"]
 
 
 @pytest.fixture(params=FLAVOURS)
 def vmlinuz(request):
-    path = KERNELS / request.param / "vmlinuz"
+    path = stock.KERNELS / request.param / "vmlinuz"
     if not path.exists():
-        pytest.skip(f"{path} is missing; tools/get-kernel {request.param} fetches it")
+        pytest.skip(stock.why_missing(path))
     return path
 
 

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Linux's own virtio drivers, which find the devices on the PCI bus."""
-import os
-import pathlib
 
 import husk
 import initramfs
 import pytest
+import stock
 
-KERNELS = pathlib.Path(os.environ.get("HUSK_KERNELS", husk.ROOT / "build" / "kernels"))
-VMLINUZ = KERNELS / "cloud-amd64" / "vmlinuz"
-MODULES = KERNELS / "cloud-amd64" / "modules"
+VMLINUZ = stock.CLOUD
+MODULES = stock.KERNELS / "cloud-amd64" / "modules"
 # In the order in which they need each other.
 NAMES = ["virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci",
          "virtio-rng"]
@@ -18,7 +16,7 @@ SECONDS = 120
 pytestmark = [
     pytest.mark.skipif(not all((MODULES / f"{name}.ko").exists() for name in NAMES),
                        reason=f"no virtio in {MODULES}; tools/get-kernel cloud-amd64 fetches it"),
-    pytest.mark.skipif(not initramfs.BUSYBOX.exists(), reason="no /bin/busybox"),
+    stock.needs_busybox,
 ]
 
 LOAD = "\n".join(f"insmod /{name}.ko" for name in NAMES)
