@@ -196,7 +196,7 @@ static int fill(const struct request *request, const struct cache_key *key,
                 struct error *bypass, struct error *err)
 {
     const struct cache_directory *directory = &request->directory;
-    struct cache_name temporary = cache_name_of(key, ".tmp");
+    struct cache_name temporary = cache_name_of(key, CACHE_TEMPORARY);
     struct output output = {.hashing = true};
     uint8_t digest[SHA256_DIGEST_SIZE];
     CLEANUP_FD int fd = -1;
@@ -258,7 +258,8 @@ static int fill_under_lock(const struct request *request, const struct cache_key
         (void)snprintf(result->reason, sizeof(result->reason),
                        "the cached kernel was damaged: %s", damage);
     }
-    cache_trim(&request->directory, request->limit_bytes, key);
+    cache_trim(&request->directory, request->limit_bytes,
+               cache_name_of(key, CACHE_ELF).text);
     return 0;
 }
 

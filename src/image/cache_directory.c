@@ -17,6 +17,9 @@
 #include "base/log.h"
 #include "image/cache_private.h"
 
+/* The unit of st_blocks (inode(7)). */
+#define STAT_BLOCK_BYTES 512
+
 #define LOCK_POLL_NS (10 * NS_PER_MS)
 
 #define HEX_DIGITS "0123456789abcdef"
@@ -143,12 +146,41 @@ int cache_lock(const struct cache_directory *directory, const struct cache_key *
 
 /* ---- what is in it */
 
+/* Kinds of entries. The companion lives and dies with the entry, and its modification
+ * time is the entry's last use; without it the entry was used last when it was written.
+ */
+static const struct entry_kind {
+    const char *suffix;
+    const char *companion;
+    bool has_holes; /* its size is what it takes on the disk */
+} entry_kinds[] = {
+    {CACHE_ELF, CACHE_SEAL, false},
+    {CACHE_PAGES, CACHE_MARKS, true},
+};
+
 /* True if `name` is a key with `suffix` behind it. */
 static bool is_key_name(const char *name, const char *suffix)
 {
     size_t digits = strspn(name, HEX_DIGITS);
 
     return digits == CACHE_DIGEST_HEX_BYTES - 1 && strcmp(name + digits, suffix) == 0;
+}
+
+/* The kind of entry with this name, or NULL: it is none. */
+static const struct entry_kind *kind_of_name(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(entry_kinds); i++)
+        if (is_key_name(name, entry_kinds[i].suffix))
+            return &entry_kinds[i];
+    return NULL;
+}
+
+static bool is_companion_name(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(entry_kinds); i++)
+        if (is_key_name(name, entry_kinds[i].companion))
+            return true;
+    return false;
 }
 
 static unsigned int digit_value(char digit)
@@ -217,15 +249,14 @@ static struct item *add_item(struct inventory *inventory)
     return &inventory->items[inventory->count++];
 }
 
-/* An entry without a seal was used last when it was written. */
 static struct timespec last_use(const struct cache_directory *directory, const char *name,
-                                const struct stat *entry)
+                                const struct entry_kind *kind, const struct stat *entry)
 {
     struct cache_key key = key_of_name(name);
-    struct cache_name seal = cache_name_of(&key, ".seal");
+    struct cache_name companion = cache_name_of(&key, kind->companion);
     struct stat status;
 
-    if (fstatat(directory->fd, seal.text, &status, AT_SYMLINK_NOFOLLOW) == 0)
+    if (fstatat(directory->fd, companion.text, &status, AT_SYMLINK_NOFOLLOW) == 0)
         return status.st_mtim;
     return entry->st_mtim;
 }
@@ -233,18 +264,21 @@ static struct timespec last_use(const struct cache_directory *directory, const c
 static int take_stock(void *context, const char *name)
 {
     struct inventory *inventory = context;
+    const struct entry_kind *kind = kind_of_name(name);
     struct stat status;
     struct item *item;
 
-    if (!is_key_name(name, ".elf") ||
+    if (kind == NULL ||
         fstatat(inventory->directory->fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
     item = add_item(inventory);
     if (item == NULL)
         return -ENOMEM;
-    *item = (struct item){.used = last_use(inventory->directory, name, &status)};
+    *item = (struct item){.used = last_use(inventory->directory, name, kind, &status)};
     (void)snprintf(item->entry.name, sizeof(item->entry.name), "%s", name);
-    item->entry.size_bytes = (uint64_t)status.st_size;
+    item->entry.size_bytes =
+        (uint64_t)(kind->has_holes ? status.st_blocks * STAT_BLOCK_BYTES
+                                   : status.st_size);
     item->entry.used_seconds = item->used.tv_sec;
     return 0;
 }
@@ -307,9 +341,9 @@ static bool remove_name(const struct cache_directory *directory, const char *nam
 static bool remove_entry(const struct cache_directory *directory, const char *name)
 {
     struct cache_key key = key_of_name(name);
-    struct cache_name seal = cache_name_of(&key, ".seal");
+    struct cache_name companion = cache_name_of(&key, kind_of_name(name)->companion);
 
-    (void)unlinkat(directory->fd, seal.text, 0); /* there may be none */
+    (void)unlinkat(directory->fd, companion.text, 0); /* there may be none */
     return remove_name(directory, name);
 }
 
@@ -327,7 +361,7 @@ static int sweep_stale(void *context, const char *name)
     struct error busy = ERROR_NONE;
     struct cache_key key;
 
-    if (!is_key_name(name, ".tmp"))
+    if (!is_key_name(name, CACHE_TEMPORARY))
         return 0;
     key = key_of_name(name);
     if (cache_lock(sweep->directory, &key, 0, &lock_fd, &busy) == 0)
@@ -339,17 +373,16 @@ static int sweep_all(void *context, const char *name)
 {
     struct sweep *sweep = context;
 
-    if (is_key_name(name, ".elf"))
+    if (kind_of_name(name) != NULL)
         sweep->removed_entries += remove_entry(sweep->directory, name) ? 1 : 0;
-    else if (is_key_name(name, ".seal"))
+    else if (is_companion_name(name))
         (void)remove_name(sweep->directory, name);
     return sweep_stale(context, name);
 }
 
 void cache_trim(const struct cache_directory *directory, uint64_t limit_bytes,
-                const struct cache_key *keep)
+                const char *keep)
 {
-    struct cache_name keep_name = cache_name_of(keep, ".elf");
     struct sweep sweep = {.directory = directory};
     struct inventory inventory;
     struct error err = ERROR_NONE;
@@ -362,7 +395,7 @@ void cache_trim(const struct cache_directory *directory, uint64_t limit_bytes,
         const struct image_cache_entry *entry = &inventory.items[i].entry;
 
         total_bytes += entry->size_bytes;
-        if (total_bytes <= limit_bytes || strcmp(entry->name, keep_name.text) == 0)
+        if (total_bytes <= limit_bytes || strcmp(entry->name, keep) == 0)
             continue;
         log_info("cache is over its limit: %s/%s removed", directory->path, entry->name);
         if (remove_entry(directory, entry->name))

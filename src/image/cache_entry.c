@@ -82,7 +82,7 @@ static void seal_identity(const struct stat *status, char identity[IDENTITY_BYTE
 static bool seal_read(const struct cache_directory *directory,
                       const struct cache_key *key, struct seal *seal)
 {
-    struct cache_name name = cache_name_of(key, ".seal");
+    struct cache_name name = cache_name_of(key, CACHE_SEAL);
     CLEANUP_FD int fd =
         openat(directory->fd, name.text, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     char text[SEAL_BYTES + 1] = "";
@@ -105,8 +105,8 @@ static int seal_write(const struct cache_directory *directory,
                       const struct cache_key *key, int fd, const char *digest_hex,
                       struct error *err)
 {
-    struct cache_name temporary = cache_name_of(key, ".tmp");
-    struct cache_name name = cache_name_of(key, ".seal");
+    struct cache_name temporary = cache_name_of(key, CACHE_TEMPORARY);
+    struct cache_name name = cache_name_of(key, CACHE_SEAL);
     CLEANUP_FD int seal_fd = -1;
     char identity[IDENTITY_BYTES];
     char text[SEAL_BYTES + 1];
@@ -131,7 +131,7 @@ static int seal_write(const struct cache_directory *directory,
 
 static void note_use(const struct cache_directory *directory, const struct cache_key *key)
 {
-    struct cache_name name = cache_name_of(key, ".seal");
+    struct cache_name name = cache_name_of(key, CACHE_SEAL);
 
     /* On the seal and not on the entry, whose ctime it would change. A cache that cannot
      * be written still serves. */
@@ -206,7 +206,7 @@ enum cache_state cache_entry_open(const struct cache_directory *directory,
                                   const struct cache_key *key, int *fd,
                                   uint64_t *size_bytes, const char **why)
 {
-    struct cache_name name = cache_name_of(key, ".elf");
+    struct cache_name name = cache_name_of(key, CACHE_ELF);
     /* A FIFO must not block us; a link may lead out of what is checked. */
     CLEANUP_FD int opened =
         openat(directory->fd, name.text, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -231,8 +231,8 @@ int cache_entry_publish(const struct cache_directory *directory,
                         const struct cache_key *key,
                         const uint8_t digest[SHA256_DIGEST_SIZE], struct error *err)
 {
-    struct cache_name temporary = cache_name_of(key, ".tmp");
-    struct cache_name name = cache_name_of(key, ".elf");
+    struct cache_name temporary = cache_name_of(key, CACHE_TEMPORARY);
+    struct cache_name name = cache_name_of(key, CACHE_ELF);
     CLEANUP_FD int fd =
         openat(directory->fd, temporary.text, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     struct cache_key content;

@@ -4,6 +4,7 @@
  *
  *   cache.c            the policy: hit, fill, rebuild, or bypass into a memory file
  *   cache_entry.c      one unpacked kernel and its seal; the memory of sources
+ *   cache_library.c    common pages of guests of one kind
  *   cache_directory.c  the directory: whose it is, what is in it, what must go
  *
  * The directory holds, where KEY is 64 hexadecimal digits:
@@ -13,8 +14,11 @@
  *   KEY.seal  what the entry looked like when it was known to be good, see cache_entry.c.
  *             Its modification time is the entry's last use.
  *   KEY.tmp   being written by whoever holds KEY's lock; else left by a crash.
- *   sources   which file had which payload, so that a usual start hashes nothing.
- *   lock      empty; each key has a byte in it to lock (fcntl, open file description).
+ *   KEY.pages common pages of guests, a sparse file, mode 0600. KEY is the SHA-256 of
+ * what tells kinds of guests apart. memory/commons.h has the format. KEY.marks belongs to
+ * KEY.pages. Its modification time is the library's last use. sources   which file had
+ * which payload, so that a usual start hashes nothing. lock      empty; each key has a
+ * byte in it to lock (fcntl, open file description).
  *
  * Other names are not ours and are never touched.
  */
@@ -40,7 +44,14 @@ void cache_key_spell(struct cache_key *key);
 struct cache_name {
     char text[CACHE_NAME_BYTES];
 };
-/* KEY with ".elf", ".seal" or ".tmp" behind it. */
+/* What stands behind KEY. */
+#define CACHE_ELF ".elf"
+#define CACHE_SEAL ".seal"
+#define CACHE_TEMPORARY ".tmp"
+#define CACHE_PAGES ".pages"
+#define CACHE_MARKS ".marks"
+
+/* KEY with one of these behind it. */
 struct cache_name cache_name_of(const struct cache_key *key, const char *suffix);
 
 /* ---- cache_directory.c */
@@ -63,9 +74,9 @@ int cache_lock(const struct cache_directory *directory, const struct cache_key *
                uint32_t timeout_ms, int *lock_fd, struct error *err) MUST_CHECK;
 
 /* Removes the entries that were not used for longest until the rest has at most
- * `limit_bytes`, but never `keep`; and what crashed fills left behind. */
+ * `limit_bytes`, but never the one named `keep`; and what crashed fills left behind. */
 void cache_trim(const struct cache_directory *directory, uint64_t limit_bytes,
-                const struct cache_key *keep);
+                const char *keep);
 
 /* ---- cache_entry.c */
 

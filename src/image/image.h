@@ -235,8 +235,8 @@ int image_unpack(const struct source *source, uint64_t offset, uint64_t size_byt
                  enum image_codec codec, uint64_t unpacked_bytes, uint64_t limit_bytes,
                  image_sink *sink, void *context, struct error *err) MUST_CHECK;
 
-/* ---- cache.c: unpacked kernels in files that any number of guests map
- * ------------------- */
+/* ---- cache.c, cache_library.c: unpacked kernels and common pages in files that any
+ * number of guests map ---- */
 
 struct image_cache_options {
     bool disabled;         /* --no-cache: unpack into an unnamed memory file */
@@ -269,6 +269,20 @@ struct image_cache_result {
 int image_cache_open(const struct source *source, const struct image_payload *payload,
                      const struct image_cache_options *options,
                      struct image_cache_result *result, struct error *err) MUST_CHECK;
+
+/* Two files, open for reading and writing and perhaps new, for what guests of one kind
+ * have in common (memory/commons.h). `identity` is whatever bytes tell the kinds apart.
+ * Nothing but us may use the cache, so an entry holds what we have put there. */
+struct image_cache_library {
+    int pages_fd; /* owned, as is the other one */
+    int marks_fd;
+    char path[4096]; /* of the pages, for messages */
+};
+int image_cache_library_open(const struct image_cache_options *options,
+                             const void *identity, size_t identity_bytes,
+                             struct image_cache_library *library,
+                             struct error *err) MUST_CHECK;
+void image_cache_library_close(struct image_cache_library *library);
 
 /* `husk cache list|clear`. */
 struct image_cache_entry {

@@ -121,6 +121,82 @@ static void clear_removes_what_is_ours_and_nothing_else(void **state)
     open_expecting(fixture, IMAGE_CACHE_FILLED);
 }
 
+/* ---- libraries of common pages */
+
+/* Opens the library of `identity`, puts `pages` pages into it, and closes it. */
+static void fill_library(const struct fixture *fixture, const char *identity,
+                         uint64_t pages)
+{
+    struct image_cache_library library;
+    struct error err = ERROR_NONE;
+    char page[4096] = "common";
+
+    assert_int_equal(image_cache_library_open(&fixture->options, identity,
+                                              strlen(identity), &library, &err),
+                     0);
+    for (uint64_t i = 0; i < pages; i++)
+        assert_int_equal(
+            pwrite(library.pages_fd, page, sizeof(page), (off_t)(i * sizeof(page))),
+            sizeof(page));
+    image_cache_library_close(&library);
+    assert_int_equal(library.pages_fd, -1);
+}
+
+static void a_library_is_found_again_by_what_it_is_for(void **state)
+{
+    struct fixture *fixture = *state;
+    struct image_cache_library again;
+    struct error err = ERROR_NONE;
+    char held[6];
+
+    fill_library(fixture, "one kernel", 1);
+    fill_library(fixture, "another kernel", 0);
+    assert_int_equal(count_names(fixture, ".pages"), 2);
+    assert_int_equal(count_names(fixture, ".marks"), 2);
+    assert_int_equal(
+        image_cache_library_open(&fixture->options, "one kernel", 10, &again, &err), 0);
+    assert_int_equal(fd_read_at(again.pages_fd, 0, held, sizeof(held)), 0);
+    assert_memory_equal(held, "common", sizeof(held));
+    assert_string_equal(strrchr(again.path, '.'), ".pages");
+    image_cache_library_close(&again);
+}
+
+static void libraries_are_listed_limited_and_cleared_like_kernels(void **state)
+{
+    struct fixture *fixture = *state;
+    struct error err = ERROR_NONE;
+    size_t removed;
+    char name[96];
+
+    fill_as_of(fixture, 1, 1000, name);
+    fill_library(fixture, "one kernel", 3);
+    assert_int_equal(list_all(fixture).count, 2);
+    assert_int_equal(list_all(fixture).entries[0].size_bytes, 3 * 4096);
+
+    fixture->options.limit_bytes = 4 * 4096;
+    fill_library(fixture, "one kernel", 4);
+    assert_int_equal(list_all(fixture).count, 1);
+    assert_int_equal(count_names(fixture, ".elf"), 0);
+
+    assert_int_equal(image_cache_clear(&fixture->options, &removed, &err), 0);
+    assert_int_equal(removed, 1);
+    assert_int_equal(count_names(fixture, ".pages"), 0);
+    assert_int_equal(count_names(fixture, ".marks"), 0);
+}
+
+static void without_a_cache_there_is_no_library(void **state)
+{
+    struct fixture *fixture = *state;
+    struct image_cache_library library;
+    struct error err = ERROR_NONE;
+
+    fixture->options.disabled = true;
+    assert_int_equal(
+        image_cache_library_open(&fixture->options, "one kernel", 10, &library, &err),
+        -ENOENT);
+    assert_string_equal(err.text, "the cache is switched off");
+}
+
 /* ---- sources */
 
 static struct cache_source identify(const char *path, const struct image_payload *payload)
@@ -215,6 +291,9 @@ int main(void)
         TEST(longest_unused_entry_goes_when_the_limit_is_passed),
         TEST(kernel_larger_than_the_whole_cache_is_bypassed),
         TEST(clear_removes_what_is_ours_and_nothing_else),
+        TEST(a_library_is_found_again_by_what_it_is_for),
+        TEST(libraries_are_listed_limited_and_cleared_like_kernels),
+        TEST(without_a_cache_there_is_no_library),
         TEST(source_is_recalled_only_as_it_was),
         TEST(sources_without_a_name_are_not_remembered),
         TEST(directory_follows_option_environment_and_user),
