@@ -53,6 +53,15 @@ static void begin_flushes(struct disk *disk)
         disk->engine->submit(disk, &begun);
 }
 
+/* Linux reports a page that could not be written to one fdatasync, and forgets it. */
+static void judge_flush(struct disk *disk, struct disk_request *flush)
+{
+    if (disk->flush_failure == 0)
+        disk->flush_failure = flush->result;
+    else
+        flush->result = disk->flush_failure;
+}
+
 static void settle(struct disk *disk, struct disk_request *request)
 {
     disk->in_flight--;
@@ -60,7 +69,9 @@ static void settle(struct disk *disk, struct disk_request *request)
         disk->changes_in_flight--;
         count_down_flushes(disk, request);
     }
-    disk_account(disk, request, false);
+    if (request->operation == DISK_FLUSH)
+        judge_flush(disk, request);
+    disk_account(disk, request);
     request_list_append(&disk->ready, request);
 }
 
@@ -157,8 +168,9 @@ static void sort_in(struct disk *disk, struct disk_request *request,
     request->done_bytes = 0;
     request->sequence = disk->next_sequence++;
     request->result = check(disk, request);
-    if (request->result < 0 || is_void(disk, request)) {
-        disk_account(disk, request, request->result < 0);
+    request->refused = request->result < 0;
+    if (request->refused || is_void(disk, request)) {
+        disk_account(disk, request);
         request_list_append(&disk->ready, request);
         return;
     }
@@ -281,6 +293,11 @@ struct disk_topology disk_topology(const struct disk *disk)
 bool disk_is_read_only(const struct disk *disk)
 {
     return disk->read_only;
+}
+
+const char *disk_path(const struct disk *disk)
+{
+    return disk->file.path;
 }
 
 const char *disk_engine_name(const struct disk *disk)

@@ -16,6 +16,7 @@
 #define HUSK_DISK_DISK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
 
@@ -53,11 +54,14 @@ struct disk_request {
     const struct iovec *buffers; /* READ, WRITE: together size_bytes */
     unsigned buffer_count;
     void *owner; /* the caller's */
+    bool quiet;  /* if the host fails it, the caller tells the operator */
 
     /* 0 or a negative errno. -EROFS: the disk is read-only. -ERANGE: outside of it.
      * -EINVAL: no whole sectors, or buffers of another size. Else what the host said;
-     * -EIO if it gave fewer bytes than the disk has. */
+     * -EIO if it gave fewer bytes than the disk has. Once a FLUSH has failed all others
+     * do: the host may have dropped what it could not write, and say no more of it. */
     int result;
+    bool refused; /* `result` is this header's word, not the host's */
 
     /* disk/'s, from submit to reap. */
     struct disk_request *next;
@@ -87,6 +91,14 @@ void disk_submit(struct disk *disk, struct disk_request *const requests[],
  * in flight must go on reaping: that is what lets it begin. */
 unsigned disk_reap(struct disk *disk, struct disk_request *done[], unsigned max);
 
+/* What became of a request that has failed, for the operator: "disk a.img: write of 4096
+ * bytes at byte 8192 failed: No space left on device". */
+void disk_describe_failure(const struct disk *disk, const struct disk_request *request,
+                           char *text, size_t size);
+/* Says it in the log: of each kind of trouble once, until such an operation succeeds
+ * again, and at most once a second. */
+void disk_report_failure(struct disk *disk, const struct disk_request *request);
+
 /* An eventfd, readable while there is something to reap; not to be read by the caller. */
 int disk_completion_fd(const struct disk *disk);
 
@@ -110,6 +122,7 @@ struct disk_topology {
 struct disk_topology disk_topology(const struct disk *disk); /* any thread */
 
 bool disk_is_read_only(const struct disk *disk);         /* any thread */
+const char *disk_path(const struct disk *disk);          /* any thread */
 const char *disk_engine_name(const struct disk *disk);   /* any thread */
 const char *disk_engine_reason(const struct disk *disk); /* why this one; any thread */
 

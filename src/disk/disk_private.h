@@ -118,7 +118,9 @@ struct disk {
     uint64_t next_sequence;
     uint64_t in_flight;         /* submitted and not yet in `ready` */
     uint64_t changes_in_flight; /* of these, what a FLUSH waits for */
+    int flush_failure;          /* of the first FLUSH that the host has failed; or 0 */
     struct log_gate gates[DISK_TROUBLES];
+    bool told[DISK_OPERATIONS][DISK_TROUBLES]; /* and none has succeeded since */
 
     struct disk_account accounts[DISK_OPERATIONS];
 };
@@ -139,8 +141,7 @@ void disk_complete(struct disk *disk, struct disk_request *request, int result);
  * result. Any thread; several at once. */
 int disk_perform(struct disk *disk, struct disk_request *request);
 
-/* Counts what has come back, and tells the operator of what failed: `refused` by us, or
- * by the host. I/O thread. */
-void disk_account(struct disk *disk, const struct disk_request *request, bool refused);
+/* Counts what has come back, and tells the operator of what failed. I/O thread. */
+void disk_account(struct disk *disk, const struct disk_request *request);
 
 #endif

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -13,35 +14,22 @@
 
 #include "base/bytes.h"
 #include "base/fd.h"
-#include "base/log.h"
+#include "base/file_lock.h"
 
 /* Where the host does not say what O_DIRECT wants, as kernels before 6.1: a page is
  * enough for every storage there is. */
 #define DIRECT_BYTES_UNKNOWN 4096
 
-/* OFD locks belong to the open file, not to the process, so that they hold between two
- * disks of one process too. Byte 0 to the end. */
+/* The largest block that a guest is told. Network file systems have a MiB, which no guest
+ * would want to align to. */
+#define MAX_BLOCK_BYTES UINT64_C(65536)
+
 static int lock_file(const struct disk_file *file, struct error *err)
 {
-    struct flock lock = {.l_type = file->read_only ? F_RDLCK : F_WRLCK,
-                         .l_whence = SEEK_SET};
-    int status = fcntl(file->fd, F_OFD_SETLK, &lock) < 0 ? -errno : 0;
+    char name[512]; /* longer ones are cut: it serves a message */
 
-    if (status == 0)
-        return 0;
-    if (status != -EAGAIN && status != -EACCES) {
-        log_warn(
-            "disk %s: cannot be locked (%s): nothing keeps others from writing to it",
-            file->path, strerror(-status));
-        return 0;
-    }
-    if (fcntl(file->fd, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_RDLCK)
-        return error_set(err, -EBUSY,
-                         "is in use by a reader, so it cannot be opened for writing: "
-                         "open it read-only or ephemeral, or give each guest a copy");
-    return error_set(err, -EBUSY,
-                     "is in use by another writer: give each guest a copy, or open it "
-                     "read-only or ephemeral in all");
+    (void)snprintf(name, sizeof(name), "disk %s", file->path);
+    return file_lock(file->fd, !file->read_only, name, err);
 }
 
 static int open_path(struct disk_file *file, const struct disk_options *options,
@@ -64,6 +52,16 @@ static int open_path(struct disk_file *file, const struct disk_options *options,
     return error_set_errno(err, errno, "cannot open");
 }
 
+/* What a file system calls the size of good requests (stat(2)) may be anything. */
+static uint32_t block_bytes(const struct stat *status)
+{
+    uint64_t bytes = MAX_BLOCK_BYTES;
+
+    while (bytes > DISK_SECTOR_BYTES && bytes > (uint64_t)status->st_blksize)
+        bytes /= 2;
+    return (uint32_t)bytes;
+}
+
 static int check_kind(struct disk_file *file, const struct disk_options *options,
                       struct error *err)
 {
@@ -81,8 +79,8 @@ static int check_kind(struct disk_file *file, const struct disk_options *options
     file->block_device = S_ISBLK(status.st_mode);
     file->topology = (struct disk_topology){
         .logical_block_bytes = DISK_SECTOR_BYTES,
-        .physical_block_bytes = (uint32_t)status.st_blksize,
-        .discard_block_bytes = (uint32_t)status.st_blksize,
+        .physical_block_bytes = block_bytes(&status),
+        .discard_block_bytes = block_bytes(&status),
     };
     return 0;
 }
@@ -117,7 +115,9 @@ static int prepare_direct(struct disk_file *file, struct error *err)
         file->direct_bytes = status.stx_dio_offset_align;
         file->direct_memory_bytes = status.stx_dio_mem_align;
     }
-    file->topology.logical_block_bytes = file->direct_bytes;
+    /* The logical block stays as it is: partition tables count in it. */
+    file->topology.physical_block_bytes =
+        (uint32_t)max_u64(file->topology.physical_block_bytes, file->direct_bytes);
     file->bounce = aligned_alloc(DIRECT_BYTES_UNKNOWN, DISK_BOUNCE_BYTES);
     if (file->bounce == NULL)
         return error_set_errno(err, ENOMEM, "no memory for a disk");

@@ -3,7 +3,8 @@
 #include "disk/pool_private.h"
 
 #include <errno.h>
-#include <signal.h>
+
+#include "base/thread.h"
 
 /* NULL: the pool ends. */
 static struct disk_request *next_request(struct disk_pool *pool)
@@ -27,36 +28,16 @@ static void *work(void *context)
     return NULL;
 }
 
-/* Signals are for the main loop, except those that a thread brings upon itself. */
-static void mask_signals(sigset_t *previous)
-{
-    sigset_t masked;
-
-    (void)sigfillset(&masked);
-    (void)sigdelset(&masked, SIGBUS);
-    (void)sigdelset(&masked, SIGSEGV);
-    (void)sigdelset(&masked, SIGILL);
-    (void)sigdelset(&masked, SIGFPE);
-    (void)pthread_sigmask(SIG_SETMASK, &masked, previous);
-}
-
 static int start_threads(struct disk_pool *pool, unsigned thread_count)
 {
-    sigset_t previous;
-    int status = 0;
+    while (pool->thread_count < thread_count) {
+        int status = thread_start(&pool->threads[pool->thread_count], "disk", work, pool);
 
-    mask_signals(&previous);
-    while (status == 0 && pool->thread_count < thread_count) {
-        pthread_t *thread = &pool->threads[pool->thread_count];
-
-        status = pthread_create(thread, NULL, work, pool);
-        if (status == 0) {
-            (void)pthread_setname_np(*thread, "disk");
-            pool->thread_count++;
-        }
+        if (status < 0)
+            return status;
+        pool->thread_count++;
     }
-    (void)pthread_sigmask(SIG_SETMASK, &previous, NULL);
-    return status;
+    return 0;
 }
 
 int disk_pool_open(struct disk_pool *pool, struct disk *disk, unsigned thread_count,

@@ -253,6 +253,30 @@ static void topology_is_of_the_file(void **state)
     file_finish(&file);
 }
 
+/* Partition tables count in logical blocks, however the file is opened. */
+static void direct_file_keeps_sectors_of_512(void **state)
+{
+    struct test_file file;
+    struct disk_options options;
+    struct disk_topology topology;
+    struct error err = ERROR_NONE;
+    struct disk *disk = NULL;
+
+    (void)state;
+    file_init(&file, 8192);
+    options = options_of(&file);
+    options.direct = true;
+    if (disk_open(&options, &disk, &err) == 0) {
+        topology = disk_topology(disk);
+        assert_int_equal(topology.logical_block_bytes, 512);
+        assert_true(topology.physical_block_bytes >= 4096);
+        disk_close(disk);
+    }
+    file_finish(&file);
+    if (err.code != 0)
+        skip(); /* no O_DIRECT in /tmp */
+}
+
 /* ---- the door ---- */
 
 static void requests_outside_of_the_disk_are_refused(void **state)
@@ -366,6 +390,52 @@ static void fail_three_writes_and_ask_nonsense(void *context)
     for (int i = 0; i < 3; i++)
         assert_int_equal(do_request(disk, DISK_WRITE, 1024, bytes, 512), -ENOSPC);
     disk_close(disk);
+}
+
+/* The gates that ration messages open as if a second had passed. */
+static void let_a_second_pass(struct disk *disk)
+{
+    for (int i = 0; i < DISK_TROUBLES; i++)
+        atomic_store(&disk->gates[i].next_ns, 0);
+}
+
+static void fail_writes_for_long(void *context)
+{
+    uint8_t bytes[512] = {0};
+    struct host_faults faults = {.operation = DISK_WRITE, .outcome = -ENOSPC, .count = 2};
+    struct disk *disk = open_or_fail(context);
+
+    inject(disk, &faults);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(do_request(disk, DISK_WRITE, 1024, bytes, 512), -ENOSPC);
+        assert_int_equal(do_request(disk, DISK_READ, 1024, bytes, 512), 0);
+        let_a_second_pass(disk);
+    }
+    assert_int_equal(do_request(disk, DISK_WRITE, 1024, bytes, 512), 0);
+    atomic_store(&faults.count, 1);
+    assert_int_equal(do_request(disk, DISK_WRITE, 2048, bytes, 512), -ENOSPC);
+    disk_close(disk);
+}
+
+static void trouble_that_goes_on_is_told_again_when_there_was_none(void **state)
+{
+    struct test_file file;
+    struct disk_options options;
+    char expected[300];
+    char text[1024];
+
+    (void)state;
+    file_init(&file, 8192);
+    options = options_of(&file);
+    capture_log(fail_writes_for_long, &options, text, sizeof(text));
+    (void)snprintf(expected, sizeof(expected),
+                   "husk: disk %s: write of 512 bytes at byte 1024 failed: No space left "
+                   "on device\n"
+                   "husk: disk %s: write of 512 bytes at byte 2048 failed: No space left "
+                   "on device\n",
+                   file.path, file.path);
+    assert_string_equal(text, expected);
+    file_finish(&file);
 }
 
 static void operator_is_told_once_of_each_kind(void **state)
@@ -506,11 +576,13 @@ int main(void)
         cmocka_unit_test(size_that_is_no_multiple_of_512_is_cut_with_a_warning),
         cmocka_unit_test(content_of_another_format_is_bytes_like_any),
         cmocka_unit_test(topology_is_of_the_file),
+        cmocka_unit_test(direct_file_keeps_sectors_of_512),
         cmocka_unit_test(requests_outside_of_the_disk_are_refused),
         cmocka_unit_test(requests_of_no_whole_sectors_are_refused),
         cmocka_unit_test(requests_whose_buffers_have_another_size_are_refused),
         cmocka_unit_test(counters_tell_what_came_back),
         cmocka_unit_test(operator_is_told_once_of_each_kind),
+        cmocka_unit_test(trouble_that_goes_on_is_told_again_when_there_was_none),
         cmocka_unit_test(completion_fd_is_readable_until_all_are_reaped),
         cmocka_unit_test(flush_waits_for_earlier_writes_and_holds_up_nobody),
     };

@@ -332,9 +332,28 @@ static void error_of_the_host_is_the_requests_and_ends_there(void **state)
     assert_host_error(DISK_WRITE, -ENOSPC);
     if (variant->options.ephemeral)
         return; /* there is nothing to flush */
-    assert_host_error(DISK_FLUSH, -EIO);
     assert_host_error(DISK_WRITE_ZEROES, -EIO);
     assert_host_error(DISK_DISCARD, -EIO);
+}
+
+static void no_flush_is_true_any_more_after_one_has_failed(void **state)
+{
+    struct test_file file;
+    struct host_faults faults = {.operation = DISK_FLUSH, .outcome = -EIO, .count = 1};
+    struct disk *disk;
+
+    (void)state;
+    if (variant->options.ephemeral)
+        return; /* there is nothing to flush */
+    file_init(&file, DISK_BYTES);
+    disk = open_variant(&file);
+    inject(disk, &faults);
+    assert_int_equal(do_request(disk, DISK_FLUSH, 0, NULL, 0), -EIO);
+    assert_int_equal(do_request(disk, DISK_FLUSH, 0, NULL, 0), -EIO);
+    assert_int_equal(faults.seen[DISK_FLUSH], 2);
+    assert_true(disk_counters(disk).errors[DISK_FLUSH] == 2);
+    disk_close(disk);
+    file_finish(&file);
 }
 
 static void short_transfer_is_gone_on_with(void **state)
@@ -501,6 +520,7 @@ static const struct CMUnitTest tests_of_all[] = {
     cmocka_unit_test(zeros_are_read_where_they_were_asked_for),
     cmocka_unit_test(discard_that_the_host_cannot_do_is_no_error),
     cmocka_unit_test(error_of_the_host_is_the_requests_and_ends_there),
+    cmocka_unit_test(no_flush_is_true_any_more_after_one_has_failed),
     cmocka_unit_test(truncated_file_is_an_error_of_its_requests_alone),
     cmocka_unit_test(write_behind_a_truncated_end_is_kept_or_an_error),
     cmocka_unit_test(read_only_disk_refuses_changes_and_keeps_the_file),
