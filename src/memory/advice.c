@@ -32,7 +32,7 @@ static int advise_mergeable(struct memory *memory, struct error *err)
     if (!memory->ksm_checked)
         warn_if_ksm_is_off();
     memory->ksm_checked = true;
-    for (size_t i = 0; i < memory->region_count; i++) {
+    for (size_t i = 0; i < memory->ram_count; i++) {
         const struct memory_region *region = &memory->regions[i];
 
         /* EINVAL: a kernel without KSM. */
@@ -96,7 +96,7 @@ static uint64_t run_end(const struct memory *memory, uint64_t gpa, uint64_t limi
  * would be shared with other guests any more. */
 static int prefault(struct memory *memory, struct error *err)
 {
-    for (size_t i = 0; i < memory->region_count; i++) {
+    for (size_t i = 0; i < memory->ram_count; i++) {
         uint64_t gpa = memory->regions[i].gpa;
         uint64_t limit = gpa + memory->regions[i].size_bytes;
 

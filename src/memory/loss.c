@@ -11,6 +11,8 @@ const struct memory_map *memory_map_find(const struct memory *memory, uint64_t g
 {
     size_t count = atomic_load(&memory->map_count);
 
+    if (memory_is_common(memory, gpa))
+        return &memory->common;
     /* A later map lies over an earlier one. */
     for (size_t i = count; i-- > 0;) {
         const struct memory_map *map = &memory->maps[i];
@@ -22,7 +24,7 @@ const struct memory_map *memory_map_find(const struct memory *memory, uint64_t g
 }
 
 /* Tells the owner, once, as soon as there is both a loss and somebody to tell. Everything
- * down from here also runs in signal context: atomics and memcpy only. */
+ * down from here also runs in signal context: atomics, memcpy and fstat only. */
 static void notify_owner(struct memory *memory)
 {
     void (*notify)(void *context) = atomic_load(&memory->notify);
@@ -32,6 +34,14 @@ static void notify_owner(struct memory *memory)
         notify(memory->notify_context);
 }
 
+static bool is_truncated(const struct memory_map *map, uint64_t gpa)
+{
+    struct stat status;
+
+    return map->file_end != 0 && fstat(map->fd, &status) == 0 &&
+           (uint64_t)status.st_size <= map->file_offset + (gpa - map->gpa);
+}
+
 static void note_loss(struct memory *memory, uint64_t gpa, const struct memory_map *map)
 {
     int expected = LOSS_NONE;
@@ -39,6 +49,7 @@ static void note_loss(struct memory *memory, uint64_t gpa, const struct memory_m
     if (!atomic_compare_exchange_strong(&memory->loss_state, &expected, LOSS_BEING_NOTED))
         return;
     memory->loss_gpa = gpa;
+    memory->loss_is_truncated = is_truncated(map, gpa);
     memcpy(memory->loss_name, map->name, sizeof(memory->loss_name));
     atomic_store(&memory->loss_state, LOSS_NOTED);
     notify_owner(memory);
@@ -85,7 +96,23 @@ bool memory_lost(const struct memory *memory, struct memory_loss *loss)
 {
     if (atomic_load(&memory->loss_state) != LOSS_NOTED)
         return false;
-    *loss = (struct memory_loss){.gpa = memory->loss_gpa, .file = memory->loss_name};
+    *loss = (struct memory_loss){.gpa = memory->loss_gpa,
+                                 .is_truncated = memory->loss_is_truncated,
+                                 .file = memory->loss_name};
+    return true;
+}
+
+/* True, and notes it, if the file of `map` is now shorter than its map. */
+static bool find_loss_in(struct memory *memory, const struct memory_map *map)
+{
+    struct stat status;
+    uint64_t kept_end;
+
+    if (map->file_end == 0 || fstat(map->fd, &status) < 0 ||
+        (uint64_t)status.st_size >= map->file_end)
+        return false;
+    kept_end = max_u64((uint64_t)status.st_size, map->file_offset);
+    note_loss(memory, map->gpa + (kept_end - map->file_offset), map);
     return true;
 }
 
@@ -93,17 +120,8 @@ bool memory_find_loss(struct memory *memory)
 {
     size_t count = atomic_load(&memory->map_count);
 
-    for (size_t i = 0; i < count; i++) {
-        const struct memory_map *map = &memory->maps[i];
-        struct stat status;
-        uint64_t kept_end;
-
-        if (map->file_end == 0 || fstat(map->fd, &status) < 0 ||
-            (uint64_t)status.st_size >= map->file_end)
-            continue;
-        kept_end = max_u64((uint64_t)status.st_size, map->file_offset);
-        note_loss(memory, map->gpa + (kept_end - map->file_offset), map);
-        return true;
-    }
-    return false;
+    for (size_t i = 0; i < count; i++)
+        if (find_loss_in(memory, &memory->maps[i]))
+            return true;
+    return memory->common_pages != NULL && find_loss_in(memory, &memory->common);
 }

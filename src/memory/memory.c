@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Guest memory: reservation, spans, file maps, checked access; see memory.h. */
+/* Guest memory: reservation, spans, checked access; see memory.h. */
 #include "memory/memory.h"
 
 #include <errno.h>
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include "base/bytes.h"
+#include "base/check.h"
 #include "base/fd.h"
 #include "memory/memory_private.h"
 
@@ -105,8 +105,7 @@ static bool huge_pages_available(uint64_t *available)
     return true;
 }
 
-/* Maps zeroed memory over [start, start + size_bytes). */
-static int map_anonymous(void *start, uint64_t size_bytes, int flags)
+int memory_map_anonymous(void *start, uint64_t size_bytes, int flags)
 {
     if (size_bytes == 0)
         return 0;
@@ -135,7 +134,7 @@ static uint64_t huge_pages_needed(const struct memory *memory)
 {
     uint64_t total_bytes = 0;
 
-    for (size_t i = 0; i < memory->region_count; i++) {
+    for (size_t i = 0; i < memory->ram_count; i++) {
         uint64_t head_bytes;
         uint64_t huge_bytes;
 
@@ -170,23 +169,23 @@ static int map_huge_span(const struct memory *memory, const struct memory_region
     int status;
 
     huge_part(region, &head_bytes, &huge_bytes);
-    status =
-        map_anonymous(start + head_bytes, huge_bytes, MAP_HUGETLB | (int)MAP_HUGE_2MB);
+    status = memory_map_anonymous(start + head_bytes, huge_bytes,
+                                  MAP_HUGETLB | (int)MAP_HUGE_2MB);
     if (status < 0)
         return huge_pages_refused(memory, status, err);
-    status = map_anonymous(start, head_bytes, MAP_NORESERVE);
+    status = memory_map_anonymous(start, head_bytes, MAP_NORESERVE);
     if (status == 0)
-        status =
-            map_anonymous(start + head_bytes + huge_bytes,
-                          region->size_bytes - head_bytes - huge_bytes, MAP_NORESERVE);
+        status = memory_map_anonymous(start + head_bytes + huge_bytes,
+                                      region->size_bytes - head_bytes - huge_bytes,
+                                      MAP_NORESERVE);
     if (status < 0)
         return error_set_errno(err, status, "cannot map guest memory");
     return 0;
 }
 
-static int map_spans(struct memory *memory, struct error *err)
+static int map_ram(struct memory *memory, struct error *err)
 {
-    for (size_t i = 0; i < memory->region_count; i++) {
+    for (size_t i = 0; i < memory->ram_count; i++) {
         const struct memory_region *region = &memory->regions[i];
         int status;
 
@@ -196,7 +195,7 @@ static int map_spans(struct memory *memory, struct error *err)
                 return status;
             continue;
         }
-        status = map_anonymous(region->hva, region->size_bytes, MAP_NORESERVE);
+        status = memory_map_anonymous(region->hva, region->size_bytes, MAP_NORESERVE);
         if (status < 0)
             return error_set_errno(err, status,
                                    "cannot map guest memory of 0x%" PRIx64
@@ -217,8 +216,10 @@ int memory_create(const struct memory_span *spans, size_t count,
     created = calloc(1, sizeof(*created));
     if (created == NULL)
         return error_set(err, -ENOMEM, "out of memory for guest memory");
+    CHECK(options->file_span_count < count);
     created->options = *options;
     created->region_count = count;
+    created->ram_count = count - options->file_span_count;
     created->reserved_end =
         align_up(spans[count - 1].gpa + spans[count - 1].size_bytes, HUGE_PAGE_BYTES) +
         GUARD_BYTES;
@@ -232,20 +233,12 @@ int memory_create(const struct memory_span *spans, size_t count,
             .size_bytes = spans[i].size_bytes,
             .hva = created->base + spans[i].gpa,
         };
-    if (map_spans(created, err) < 0 || memory_loss_register(created, err) < 0) {
+    if (map_ram(created, err) < 0 || memory_loss_register(created, err) < 0) {
         memory_destroy(created);
         return err->code;
     }
     *memory = created;
     return 0;
-}
-
-static void forget_maps(struct memory *memory)
-{
-    size_t count = atomic_exchange(&memory->map_count, 0);
-
-    for (size_t i = 0; i < count; i++)
-        fd_close(&memory->maps[i].fd);
 }
 
 void memory_destroy(struct memory *memory)
@@ -254,7 +247,8 @@ void memory_destroy(struct memory *memory)
         return;
     memory_loss_unregister(memory);
     (void)munmap(memory->base, memory->reserved_end);
-    forget_maps(memory);
+    memory_forget_maps(memory, 0);
+    memory_common_forget(memory);
     free(memory);
 }
 
@@ -268,8 +262,7 @@ const struct memory_region *memory_regions(const struct memory *memory)
     return memory->regions;
 }
 
-/* The one range check for guest addresses. */
-static uint8_t *translate(const struct memory *memory, uint64_t gpa, uint64_t size_bytes)
+uint8_t *memory_translate(const struct memory *memory, uint64_t gpa, uint64_t size_bytes)
 {
     for (size_t i = 0; i < memory->region_count; i++) {
         const struct memory_region *region = &memory->regions[i];
@@ -281,84 +274,11 @@ static uint8_t *translate(const struct memory *memory, uint64_t gpa, uint64_t si
     return NULL;
 }
 
-static int check_map(const struct memory *memory, const struct memory_map *map,
-                     struct error *err)
-{
-    if (memory->options.huge_pages)
-        return error_set(err, -EINVAL,
-                         "%s: a file cannot be mapped into memory of huge pages",
-                         map->name);
-    if (map->size_bytes == 0 ||
-        !is_aligned(map->gpa | map->file_offset | map->size_bytes, PAGE_BYTES))
-        return error_set(err, -EINVAL,
-                         "%s: 0x%" PRIx64 " bytes from offset 0x%" PRIx64
-                         " cannot be mapped at 0x%" PRIx64 ": not whole pages",
-                         map->name, map->size_bytes, map->file_offset, map->gpa);
-    if (translate(memory, map->gpa, map->size_bytes) == NULL)
-        return error_set(err, -EFAULT,
-                         "%s: 0x%" PRIx64 " bytes cannot be mapped at 0x%" PRIx64
-                         ": not inside guest memory",
-                         map->name, map->size_bytes, map->gpa);
-    if (atomic_load(&memory->map_count) == MEMORY_MAX_MAPS)
-        return error_set(err, -ENOSPC, "%s: more than %d file maps in one guest",
-                         map->name, MEMORY_MAX_MAPS);
-    return 0;
-}
-
-/* Pages behind the end of a file would give SIGBUS from the start: refused. The end need
- * not be on a page boundary, the rest of the last page is zero. */
-static int find_file_end(struct memory_map *map, int fd, struct error *err)
-{
-    struct stat status;
-    uint64_t file_bytes;
-
-    if (fstat(fd, &status) < 0)
-        return error_set_errno(err, errno, "%s: cannot stat", map->name);
-    if (!S_ISREG(status.st_mode))
-        return 0;
-    file_bytes = (uint64_t)status.st_size;
-    if (!range_within(map->file_offset, map->size_bytes,
-                      align_up(file_bytes, PAGE_BYTES)))
-        return error_set(err, -ERANGE,
-                         "%s: ends at byte %" PRIu64 ", but 0x%" PRIx64
-                         " bytes from offset 0x%" PRIx64 " are to be mapped",
-                         map->name, file_bytes, map->size_bytes, map->file_offset);
-    map->file_end = min_u64(file_bytes, map->file_offset + map->size_bytes);
-    return 0;
-}
-
-int memory_map_file(struct memory *memory, uint64_t gpa, int fd, uint64_t offset,
-                    uint64_t size_bytes, const char *name, struct error *err)
-{
-    struct memory_map map = {
-        .gpa = gpa,
-        .size_bytes = size_bytes,
-        .file_offset = offset,
-    };
-    CLEANUP_FD int own_fd = -1;
-    size_t count = atomic_load(&memory->map_count);
-
-    (void)snprintf(map.name, sizeof(map.name), "%s", name);
-    if (check_map(memory, &map, err) < 0 || find_file_end(&map, fd, err) < 0)
-        return err->code;
-    own_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (own_fd < 0)
-        return error_set_errno(err, errno, "%s: cannot duplicate its descriptor", name);
-    if (mmap(memory->base + gpa, size_bytes, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd, (off_t)offset) == MAP_FAILED)
-        return error_set_errno(err, errno, "%s: cannot map", name);
-    (void)madvise(memory->base + gpa, size_bytes, MADV_DONTDUMP);
-    map.fd = fd_take(&own_fd);
-    memory->maps[count] = map;
-    atomic_store(&memory->map_count, count + 1);
-    return 0;
-}
-
 /* mmap over huge pages would reserve the new ones before it gives the old ones back, and
  * a pool that just fits would be too small. */
 static int release_huge_pages(struct memory *memory, struct error *err)
 {
-    for (size_t i = 0; i < memory->region_count; i++) {
+    for (size_t i = 0; i < memory->ram_count; i++) {
         const struct memory_region *region = &memory->regions[i];
 
         if (mmap(region->hva, region->size_bytes, PROT_NONE,
@@ -371,15 +291,18 @@ static int release_huge_pages(struct memory *memory, struct error *err)
 
 int memory_reset(struct memory *memory, struct error *err)
 {
-    forget_maps(memory);
+    memory_forget_maps(memory, memory->lasting_maps);
     if (memory->options.huge_pages && release_huge_pages(memory, err) < 0)
         return err->code;
-    return map_spans(memory, err);
+    if (map_ram(memory, err) < 0)
+        return err->code;
+    memory_common_forget(memory);
+    return 0;
 }
 
 int memory_read(const struct memory *memory, uint64_t gpa, void *to, size_t size)
 {
-    const uint8_t *from = translate(memory, gpa, size);
+    const uint8_t *from = memory_translate(memory, gpa, size);
 
     if (from == NULL)
         return -EFAULT;
@@ -389,7 +312,7 @@ int memory_read(const struct memory *memory, uint64_t gpa, void *to, size_t size
 
 int memory_write(struct memory *memory, uint64_t gpa, const void *from, size_t size)
 {
-    uint8_t *to = translate(memory, gpa, size);
+    uint8_t *to = memory_translate(memory, gpa, size);
 
     if (to == NULL)
         return -EFAULT;
@@ -399,7 +322,7 @@ int memory_write(struct memory *memory, uint64_t gpa, const void *from, size_t s
 
 void *memory_slice(struct memory *memory, uint64_t gpa, size_t size)
 {
-    return translate(memory, gpa, size);
+    return memory_translate(memory, gpa, size);
 }
 
 void memory_on_write(struct memory *memory,

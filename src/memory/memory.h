@@ -5,10 +5,11 @@
  * One reservation of host addresses covers everything from guest-physical 0 to the end of
  * RAM, so hva = base + gpa for every guest address and the base is 1 GiB-aligned (equal
  * low bits permit large pages). Only the spans asked for are accessible; holes and a
- * guard behind the end stay PROT_NONE. Spans are anonymous private memory (zero); parts
- * of files can be mapped over them copy-on-write.
+ * guard behind the end stay PROT_NONE. Spans of RAM are anonymous private memory (zero);
+ * parts of files can be mapped over them copy-on-write. Other spans are a whole file
+ * each: persistent memory.
  *
- * Threads: create, destroy, map, reset, on_write on the thread that owns the VM, with no
+ * Threads: create, destroy, map, reset, reclaim, on_write on the thread that owns the VM, with no
  * vCPU running. read, write, slice, written: any thread.
  */
 #ifndef HUSK_MEMORY_MEMORY_H
@@ -19,6 +20,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "memory/commons.h"
 
 struct memory;
 
@@ -27,13 +29,16 @@ struct memory_span {
     uint64_t size_bytes; /* page-aligned, not 0 */
 };
 
-#define MEMORY_MAX_SPANS 4
+/* RAM below and above the hole at 4 GiB, firmware, and eight files. */
+#define MEMORY_MAX_SPANS 11
 
 struct memory_options {
+    size_t file_span_count; /* the last ones are no RAM: for memory_map_span */
+    /* Of RAM: */
     bool huge_pages; /* 2 MiB, reserved at once: early error if there are too few. What
                       * of a span is no whole huge page gets small pages. */
     bool mergeable;  /* MADV_MERGEABLE: let KSM share equal anonymous pages */
-    bool prefault;   /* touch all of RAM before the guest starts */
+    bool prefault;   /* touch all of it before the guest starts */
 };
 
 /* Spans are sorted by address, and do not overlap. */
@@ -58,8 +63,39 @@ const struct memory_region *memory_regions(const struct memory *memory);
 int memory_map_file(struct memory *memory, uint64_t gpa, int fd, uint64_t offset,
                     uint64_t size_bytes, const char *name, struct error *err) MUST_CHECK;
 
-/* All spans back to zeroed memory; file maps are gone. A loss that was noted stays. */
+/* Maps `fd` from its start over the span at `gpa`, which is no RAM. Shared: what the
+ * guest writes is in the file. Otherwise it stays in private pages, and descriptors for
+ * reading will do. What of the span the file does not reach is zero, and private. Lasts
+ * as long as the memory; to be called before any memory_map_file. `name` as there. */
+int memory_map_span(struct memory *memory, uint64_t gpa, int fd, bool shared,
+                    const char *name, struct error *err) MUST_CHECK;
+
+/* All spans of RAM back to zeroed memory; what memory_map_file has mapped is gone. A loss
+ * that was noted stays. */
 int memory_reset(struct memory *memory, struct error *err) MUST_CHECK;
+
+/*
+ * Gives memory back that the guest does not need for itself: private pages of RAM that
+ * are zero (they are zero still when they are touched again), and those that are in
+ * `commons` (NULL: none) with the same content, which are mapped from there,
+ * copy-on-write. The guest sees no difference. No vCPU runs and no device writes to guest
+ * memory meanwhile. An error leaves memory right, too, with less given back.
+ */
+struct memory_reclaimed {
+    uint64_t zero_bytes;
+    uint64_t common_bytes;
+    uint64_t noted_bytes; /* that `commons` has not yet, and the next guest may share */
+    uint64_t kept_bytes;  /* private still; with those of `noted_bytes` */
+};
+int memory_reclaim(struct memory *memory, struct commons *commons,
+                   struct memory_reclaimed *reclaimed, struct error *err) MUST_CHECK;
+/* Not with huge pages, KSM or prefaulting: these ask for something else. */
+bool memory_may_reclaim(const struct memory *memory);
+/* Whether the page at `gpa` has been given back for one of a library, and RAM has not been
+ * reset since. */
+bool memory_is_common(const struct memory *memory, uint64_t gpa);
+/* The guest-physical space that a library of common pages is for. */
+uint64_t memory_reserved_bytes(const struct memory *memory);
 
 /* Prefault and KSM advice, after the last map. */
 int memory_apply_advice(struct memory *memory, struct error *err) MUST_CHECK;
@@ -95,10 +131,12 @@ void memory_slice_written(const struct memory *memory, const void *slice,
  * memory_create) puts zero pages there, notes the loss and lets the access go on; the
  * owner is told and ends the VM. A SIGBUS outside guest memory has the effect it had
  * before. A thread that touches guest memory must not block SIGBUS: the kernel would kill
- * the process. Pages that cannot be read (a disk error) count as lost, too.
+ * the process. Pages that cannot be read (a disk error) count as lost, too, and those of
+ * a shared span that the host has no room for.
  */
 struct memory_loss {
     uint64_t gpa;
+    bool is_truncated; /* the file ends before it */
     const char *file; /* the `name` of memory_map_file; valid as long as the memory */
 };
 

@@ -8,11 +8,14 @@
 #include <stdatomic.h>
 
 #include "base/map_guard.h"
+#include "memory/commons.h"
 
 /* The host's small page; x86-64 has no other size for it. */
 #define PAGE_BYTES UINT64_C(4096)
 
-/* Segments of one kernel (64) and initrds (16), with room to spare. */
+/* Segments of one kernel (64), initrds (16) and persistent memory (8), with room to
+ * spare.
+ */
 #define MEMORY_MAX_MAPS 128
 
 /* Longer names are cut: they only serve messages. */
@@ -40,6 +43,7 @@ struct memory {
     bool ksm_checked; /* warned at most once, not at each reset */
     size_t region_count;
     struct memory_region regions[MEMORY_MAX_SPANS];
+    size_t ram_count; /* the first ones; the others are files */
 
     /* Who hears of what devices write. */
     void (*on_write)(void *context, uint64_t gpa, uint64_t size_bytes);
@@ -49,11 +53,18 @@ struct memory {
      * any thread: an entry is complete before the count (release/acquire) covers it. */
     struct memory_map maps[MEMORY_MAX_MAPS];
     _Atomic size_t map_count;
+    size_t lasting_maps; /* the first ones, of spans that are files */
+
+    /* Pages that lie over all of these, from the library of common pages: a bit each.
+     * NULL: none. Read by the signal handler, too; allocated and freed as `maps` change. */
+    _Atomic uint64_t *common_pages;
+    struct memory_map common; /* the library, from guest-physical 0 on */
 
     /* The first loss. `loss_state` orders it: whoever moves NONE to BEING_NOTED writes
-     * the two fields below and then publishes NOTED. */
+     * the three fields below and then publishes NOTED. */
     _Atomic int loss_state;
     uint64_t loss_gpa;
+    bool loss_is_truncated;
     char loss_name[MEMORY_NAME_BYTES];
 
     /* `notify_context` is written before `notify` (release/acquire). */
@@ -62,9 +73,27 @@ struct memory {
     atomic_bool notified;
 };
 
+/* The host address of the range, NULL if it is not inside a span: the one range check for
+ * guest addresses. */
+uint8_t *memory_translate(const struct memory *memory, uint64_t gpa, uint64_t size_bytes);
+
+/* Zeroed memory over [start, start + size_bytes), or a negative errno. */
+int memory_map_anonymous(void *start, uint64_t size_bytes, int flags) MUST_CHECK;
+
+/* All but the first `kept` maps are no maps any more. */
+void memory_forget_maps(struct memory *memory, size_t kept);
+
 /* Makes the handler of SIGBUS know `memory`. */
 int memory_loss_register(struct memory *memory, struct error *err) MUST_CHECK;
 void memory_loss_unregister(struct memory *memory);
+
+/* common.c: `commons` is the library that pages are mapped from now on. */
+int memory_common_begin(struct memory *memory, const struct commons *commons,
+                        struct error *err) MUST_CHECK;
+/* These pages are (not) mapped from it. */
+void memory_common_note(struct memory *memory, uint64_t gpa, uint64_t size_bytes,
+                        bool common);
+void memory_common_forget(struct memory *memory);
 
 /* The map that holds the page at `gpa`; NULL if the page is no file's. */
 const struct memory_map *memory_map_find(const struct memory *memory, uint64_t gpa);

@@ -382,6 +382,29 @@ static void map_of_a_truncated_file_is_refused_after_reset(void **state)
     memory_destroy(memory);
 }
 
+static void span_that_is_a_file_can_be_lost_also_after_a_reset(void **state)
+{
+    const struct memory_span spans[] = {{0, MIB}, {GIB, 2 * MIB}};
+    const struct memory_options options = {.file_span_count = 1};
+    CLEANUP_FD int fd = file_of(2 * MIB);
+    struct memory *memory = NULL;
+    struct memory_loss loss;
+    struct error err = ERROR_NONE;
+
+    (void)state;
+    put_handler_back();
+    assert_int_equal(memory_create(spans, ARRAY_SIZE(spans), &options, &memory, &err), 0);
+    assert_int_equal(memory_map_span(memory, GIB, fd, true, "pmem a", &err), 0);
+    assert_int_equal(memory_reset(memory, &err), 0);
+    assert_int_equal(ftruncate(fd, MIB), 0);
+    assert_int_equal(byte_at(memory, GIB + MIB - 1), 'a' + (int)((MIB / PAGE - 1) % 26));
+    assert_false(memory_lost(memory, &loss));
+    assert_int_equal(byte_at(memory, GIB + MIB + 1), 0);
+    assert_lost(memory, GIB + MIB, "pmem a");
+    assert_true(memory_lost(memory, &loss) && loss.is_truncated);
+    memory_destroy(memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -402,6 +425,7 @@ int main(void)
         cmocka_unit_test(
             threads_that_lose_the_same_pages_keep_their_writes_and_tell_once),
         cmocka_unit_test(map_of_a_truncated_file_is_refused_after_reset),
+        cmocka_unit_test(span_that_is_a_file_can_be_lost_also_after_a_reset),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
