@@ -65,6 +65,8 @@ static int chipset_init(struct chipset *chipset, const struct chipset_options *o
 {
     const struct pci_wires wires = {.set_line = options->set_irq,
                                     .send_message = options->send_message,
+                                    .attach_doorbell = options->attach_doorbell,
+                                    .detach_doorbell = options->detach_doorbell,
                                     .context = options->irq_context};
 
     uart_init(&chipset->com1, chipset_irq_line(options, LAYOUT_IRQ_COM1),
@@ -73,7 +75,8 @@ static int chipset_init(struct chipset *chipset, const struct chipset_options *o
                &options->requests);
     acpi_power_init(&chipset->power, chipset_irq_line(options, LAYOUT_IRQ_ACPI),
                     &options->requests, options->clock);
-    pci_host_init(&chipset->pci, &options->requests, &wires, !options->firmware);
+    pci_host_init(&chipset->pci, &options->requests, &wires, options->memory_end,
+                  !options->firmware);
     chipset->has_i440fx = options->firmware;
     if (options->firmware)
         i440fx_init(&chipset->i440fx, &chipset->pci.bus);

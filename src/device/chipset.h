@@ -27,6 +27,7 @@ struct byte_sink {
 struct chipset_options {
     struct machine_clock *clock; /* borrowed */
     uint64_t memory_bytes;       /* what CMOS reports */
+    uint64_t memory_end;         /* above it, addresses are free for PCI */
     bool firmware;               /* PCI has the bridges that PC firmware looks for */
     bool serial;                 /* false: COM1 answers as an idle UART that discards */
     struct byte_sink console;    /* unused without `serial` */
@@ -39,9 +40,11 @@ struct chipset_options {
     /* The 8254 drives its line, or the HPET does instead. Same lock order; NULL: the
      * HPET cannot replace it. */
     void (*replace_timer)(void *context, bool replaced);
-    /* A message-signalled interrupt of a PCI function. Same lock order. */
-    void (*send_message)(void *context, uint64_t address, uint32_t data);
-    void *irq_context; /* of these three */
+    /* As struct pci_wires has them. */
+    void (*send_message)(void *context, unsigned sender, uint64_t address, uint32_t data);
+    bool (*attach_doorbell)(void *context, uint64_t address, int fd);
+    void (*detach_doorbell)(void *context, uint64_t address, int fd);
+    void *irq_context; /* of these five */
     struct machine_requests requests;
 };
 

@@ -8,10 +8,25 @@
 
 #define DWORD_BYTES 4
 
-void pci_bus_init(struct pci_bus *bus, const struct pci_wires *wires, bool has_homes)
+static struct pci_window make_window(const struct pci_bus *bus, uint64_t start,
+                                     uint64_t limit)
 {
-    *bus = (struct pci_bus){
-        .wires = *wires, .has_homes = has_homes, .next_home = LAYOUT_PCI_WINDOW_START};
+    return (struct pci_window){
+        .bus = bus, .start = start, .limit = limit, .next_home = start};
+}
+
+void pci_bus_init(struct pci_bus *bus, const struct pci_wires *wires, uint64_t memory_end,
+                  bool has_homes)
+{
+    uint64_t high = LAYOUT_PCI_HIGH_WINDOW_START(memory_end);
+
+    *bus = (struct pci_bus){.wires = *wires, .has_homes = has_homes};
+    bus->windows[PCI_WINDOW_LOW] =
+        make_window(bus, LAYOUT_PCI_WINDOW_START, LAYOUT_PCI_WINDOW_LIMIT);
+    bus->windows[PCI_WINDOW_FIRMWARE] = make_window(bus, LAYOUT_PCI_FIRMWARE_WINDOW_START,
+                                                    LAYOUT_PCI_FIRMWARE_WINDOW_LIMIT);
+    bus->windows[PCI_WINDOW_HIGH] =
+        make_window(bus, high, high + LAYOUT_PCI_HIGH_WINDOW_BYTES);
     CHECK(pthread_mutex_init(&bus->lines_lock, NULL) == 0);
 }
 
@@ -70,23 +85,29 @@ void pci_bus_write(const struct pci_bus *bus, unsigned slot, uint32_t offset,
     }
 }
 
+/* Large memory goes up, as firmware does it: a 32-bit kernel needs all else. */
+static void give_home(struct pci_bus *bus, struct pci_bar *bar)
+{
+    bool is_high = bar->kind == PCI_BAR_64_BIT_PREFETCHABLE;
+    struct pci_window *window = &bus->windows[is_high ? PCI_WINDOW_HIGH : PCI_WINDOW_LOW];
+
+    bar->home = align_up(window->next_home, bar->size_bytes);
+    CHECK(range_within(bar->home, bar->size_bytes, window->limit));
+    window->next_home = bar->home + bar->size_bytes;
+}
+
 void pci_bus_attach_bar(struct pci_bus *bus, struct pci_bar *bar)
 {
     CHECK(bus->bar_count < PCI_BUS_BARS);
     bus->bars[bus->bar_count++] = bar;
-    if (!bus->has_homes)
-        return;
-    bar->home = align_up(bus->next_home, bar->size_bytes);
-    bus->next_home = bar->home + bar->size_bytes;
-    CHECK(bus->next_home <= LAYOUT_PCI_WINDOW_LIMIT);
+    if (bus->has_homes)
+        give_home(bus, bar);
 }
 
 /* The BAR that holds all of the access, and where in it; or NULL. */
-static const struct pci_bar *find_bar(const struct pci_bus *bus, uint64_t window_offset,
+static const struct pci_bar *find_bar(const struct pci_bus *bus, uint64_t address,
                                       unsigned size, uint64_t *offset)
 {
-    uint64_t address = LAYOUT_PCI_WINDOW_START + window_offset;
-
     for (size_t i = 0; i < bus->bar_count; i++) {
         const struct pci_bar *bar = bus->bars[i];
         uint64_t start = atomic_load_explicit(&bar->start, memory_order_relaxed);
@@ -99,30 +120,62 @@ static const struct pci_bar *find_bar(const struct pci_bus *bus, uint64_t window
     return NULL;
 }
 
+bool pci_bus_reaches(const struct pci_bus *bus, const struct pci_bar *bar,
+                     uint64_t offset)
+{
+    uint64_t start = atomic_load_explicit(&bar->start, memory_order_relaxed);
+    uint64_t address, found_offset;
+
+    if (__builtin_add_overflow(start, offset, &address))
+        return false;
+    for (size_t i = 0; i < PCI_WINDOWS; i++)
+        if (address >= bus->windows[i].start && address < bus->windows[i].limit)
+            return find_bar(bus, address, 1, &found_offset) == bar;
+    return false;
+}
+
+/* ---- the windows, as devices of the machine's bus ---- */
+
 static uint64_t window_read(void *device, uint64_t offset, unsigned size)
 {
+    const struct pci_window *window = device;
     uint64_t bar_offset;
-    const struct pci_bar *bar = find_bar(device, offset, size, &bar_offset);
+    const struct pci_bar *bar =
+        find_bar(window->bus, window->start + offset, size, &bar_offset);
 
     return bar ? bar->ops->read(bar->device, bar_offset, size) : UINT64_MAX;
 }
 
 static void window_write(void *device, uint64_t offset, unsigned size, uint64_t value)
 {
+    const struct pci_window *window = device;
     uint64_t bar_offset;
-    const struct pci_bar *bar = find_bar(device, offset, size, &bar_offset);
+    const struct pci_bar *bar =
+        find_bar(window->bus, window->start + offset, size, &bar_offset);
 
     if (bar)
         bar->ops->write(bar->device, bar_offset, size, value);
 }
 
 /* A conventional PCI bus is 32 bits wide: wider accesses are split above. */
-const struct bus_ops pci_window_ops = {
+static const struct bus_ops window_ops = {
     .name = "PCI memory window",
     .width_bytes = DWORD_BYTES,
     .read = window_read,
     .write = window_write,
 };
+
+int pci_bus_attach_windows(struct pci_bus *bus, struct bus *mmio, struct error *err)
+{
+    for (size_t i = 0; i < PCI_WINDOWS; i++) {
+        struct pci_window *window = &bus->windows[i];
+
+        if (bus_attach(mmio, window->start, window->limit - window->start, &window_ops,
+                       window, err) < 0)
+            return err->code;
+    }
+    return 0;
+}
 
 void pci_bus_change_line(struct pci_bus *bus, unsigned slot, unsigned pin, bool level)
 {

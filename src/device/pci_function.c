@@ -9,8 +9,7 @@
 #include "device/pci_function_private.h"
 #include "device/pci_registers_private.h"
 
-/* The low bits say what kind of BAR it is: 0, 32-bit memory (6.2.5.1). */
-#define BAR_ADDRESS_BITS UINT32_C(0xfffffff0)
+#define BAR_KIND_BITS UINT64_C(0xf)
 #define SMALLEST_BAR_BYTES 16
 #define CAPABILITY_ALIGNMENT 4
 
@@ -36,13 +35,26 @@ void pci_function_init(struct pci_function *function, const struct pci_identity 
 }
 
 void pci_function_add_bar(struct pci_function *function, unsigned index,
-                          uint32_t size_bytes, const struct bus_ops *ops, void *device)
+                          enum pci_bar_kind kind, uint64_t size_bytes,
+                          const struct bus_ops *ops, void *device)
 {
+    uint64_t address_bits = ~(size_bytes - 1);
+
     CHECK(index < PCI_FUNCTION_BARS && function->bars[index].ops == NULL);
     CHECK(size_bytes >= SMALLEST_BAR_BYTES && (size_bytes & (size_bytes - 1)) == 0);
-    function->bars[index] = (struct pci_bar){
-        .ops = ops, .device = device, .size_bytes = size_bytes, .start = PCI_BAR_OFF};
-    store_le32(function->writable + PCI_BAR(index), ~(size_bytes - 1));
+    function->bars[index] = (struct pci_bar){.ops = ops,
+                                             .device = device,
+                                             .kind = kind,
+                                             .size_bytes = size_bytes,
+                                             .start = PCI_BAR_OFF};
+    store_le32(function->at_reset + PCI_BAR(index), kind);
+    store_le32(function->writable + PCI_BAR(index), (uint32_t)address_bits);
+    if (kind == PCI_BAR_32_BIT) {
+        CHECK(size_bytes <= UINT32_MAX);
+        return;
+    }
+    CHECK(index + 1 < PCI_FUNCTION_BARS && function->bars[index + 1].ops == NULL);
+    store_le32(function->writable + PCI_BAR(index + 1), (uint32_t)(address_bits >> 32));
 }
 
 unsigned pci_function_add_capability(struct pci_function *function, const void *bytes,
@@ -70,6 +82,8 @@ void pci_function_attach(struct pci_function *function, struct pci_bus *bus,
 {
     function->bus = bus;
     function->slot = device * 8 + number;
+    function->msix.first_sender = bus->next_sender;
+    bus->next_sender += function->msix.vector_count;
     pci_bus_attach(bus, device, number, ops, owner);
     for (unsigned i = 0; i < PCI_FUNCTION_BARS; i++)
         if (function->bars[i].ops != NULL)
@@ -94,15 +108,49 @@ bool pci_function_may_access(const struct pci_function *function)
     return (command(function) & PCI_COMMAND_MASTER) != 0;
 }
 
+/* The bits of a register, of 64 bits with the one behind it. */
+static uint64_t bar_register(const struct pci_function *function, unsigned index)
+{
+    uint64_t low = load_le32(function->config + PCI_BAR(index));
+
+    if (function->bars[index].kind == PCI_BAR_32_BIT)
+        return low;
+    return (uint64_t)load_le32(function->config + PCI_BAR(index + 1)) << 32 | low;
+}
+
+static void detach_doorbells(struct pci_function *function, const struct pci_bar *bar)
+{
+    const struct pci_wires *wires = &function->bus->wires;
+
+    for (unsigned i = 0; i < PCI_FUNCTION_DOORBELLS; i++) {
+        struct pci_doorbell *doorbell = &function->doorbells[i];
+
+        if (doorbell->bar != bar)
+            continue;
+        wires->detach_doorbell(wires->context, doorbell->address, doorbell->fd);
+        doorbell->bar = NULL;
+    }
+}
+
+static void place_bar(struct pci_function *function, struct pci_bar *bar, uint64_t start)
+{
+    if (start == atomic_load_explicit(&bar->start, memory_order_relaxed))
+        return;
+    /* The order does not matter: what is written while a BAR moves may get lost. */
+    detach_doorbells(function, bar);
+    atomic_store_explicit(&bar->start, start, memory_order_relaxed);
+}
+
 static void place_bars(struct pci_function *function)
 {
     bool decodes = (command(function) & PCI_COMMAND_MEMORY) != 0;
 
     for (unsigned i = 0; i < PCI_FUNCTION_BARS; i++) {
-        uint64_t start = load_le32(function->config + PCI_BAR(i)) & BAR_ADDRESS_BITS;
+        struct pci_bar *bar = &function->bars[i];
 
-        atomic_store_explicit(&function->bars[i].start, decodes ? start : PCI_BAR_OFF,
-                              memory_order_relaxed);
+        if (bar->ops != NULL)
+            place_bar(function, bar,
+                      decodes ? bar_register(function, i) & ~BAR_KIND_BITS : PCI_BAR_OFF);
     }
 }
 
@@ -157,18 +205,31 @@ void pci_function_write(struct pci_function *function, uint32_t offset, unsigned
     pthread_mutex_unlock(&function->lock);
 }
 
+/* All BARs where they are without firmware, or nowhere. */
+static void send_bars_home(struct pci_function *function)
+{
+    for (unsigned i = 0; i < PCI_FUNCTION_BARS; i++) {
+        const struct pci_bar *bar = &function->bars[i];
+        uint8_t *at = function->config + PCI_BAR(i);
+
+        if (bar->ops == NULL)
+            continue;
+        store_le32(at, (uint32_t)bar->home | bar->kind);
+        if (bar->kind != PCI_BAR_32_BIT)
+            store_le32(at + sizeof(uint32_t), (uint32_t)(bar->home >> 32));
+    }
+    store_le16(function->config + PCI_COMMAND,
+               function->bus->has_homes ? PCI_COMMAND_MEMORY : 0);
+}
+
 void pci_function_reset(struct pci_function *function)
 {
-    uint16_t command = 0;
-
     pthread_mutex_lock(&function->lock);
+    /* Whoever attached doorbells may be made anew, even if the BARs stay. */
+    for (unsigned i = 0; i < PCI_FUNCTION_BARS; i++)
+        detach_doorbells(function, &function->bars[i]);
     memcpy(function->config, function->at_reset, sizeof(function->config));
-    for (unsigned i = 0; i < PCI_FUNCTION_BARS; i++) {
-        store_le32(function->config + PCI_BAR(i), (uint32_t)function->bars[i].home);
-        if (function->bars[i].home != 0)
-            command = PCI_COMMAND_MEMORY;
-    }
-    store_le16(function->config + PCI_COMMAND, command);
+    send_bars_home(function);
     function->wants_line = false;
     pci_msix_reset(function);
     follow_registers(function);
@@ -190,5 +251,26 @@ void pci_function_set_line(struct pci_function *function, bool level)
     pthread_mutex_lock(&function->lock);
     function->wants_line = level;
     drive_pin(function);
+    pthread_mutex_unlock(&function->lock);
+}
+
+void pci_function_take_short_cut(struct pci_function *function, unsigned index,
+                                 unsigned bar, uint64_t offset, int fd)
+{
+    const struct pci_wires *wires = &function->bus->wires;
+    struct pci_doorbell *doorbell = &function->doorbells[index];
+    const struct pci_bar *home = &function->bars[bar];
+
+    CHECK(index < PCI_FUNCTION_DOORBELLS && bar < PCI_FUNCTION_BARS);
+    if (wires->attach_doorbell == NULL)
+        return;
+    pthread_mutex_lock(&function->lock);
+    if (doorbell->bar == NULL && pci_bus_reaches(function->bus, home, offset)) {
+        uint64_t address =
+            atomic_load_explicit(&home->start, memory_order_relaxed) + offset;
+
+        if (wires->attach_doorbell(wires->context, address, fd))
+            *doorbell = (struct pci_doorbell){.bar = home, .address = address, .fd = fd};
+    }
     pthread_mutex_unlock(&function->lock);
 }

@@ -4,8 +4,7 @@
  * be written, memory BARs, capabilities, the interrupt pin, MSI-X. Section numbers are
  * those of PCI Local Bus 3.0.
  *
- * BARs are 32 bits wide, as the machine has a 32-bit window only. Configuration space has
- * 256 bytes; the rest of an ECAM page reads 0.
+ * Configuration space has 256 bytes; the rest of an ECAM page reads 0.
  *
  * Threads: set-up (_init, _add_*, _attach) and reset while no vCPU runs, all else on any
  * thread. The function's lock is the innermost but for the wires of its bus.
@@ -23,6 +22,7 @@
 #define PCI_FUNCTION_BYTES 256
 #define PCI_FUNCTION_BARS 6
 #define PCI_MSIX_VECTORS 64 /* the most that husk's devices need */
+#define PCI_FUNCTION_DOORBELLS 16
 
 struct pci_identity {
     uint16_t vendor;
@@ -43,8 +43,16 @@ struct pci_msix_entry { /* 6.8.2.6 to 6.8.2.9 */
 struct pci_msix {
     unsigned capability; /* its offset; 0: the function has none */
     unsigned vector_count;
+    unsigned first_sender; /* the number of vector 0 on its bus */
     struct pci_msix_entry table[PCI_MSIX_VECTORS];
     uint64_t pending; /* a bit a vector */
+};
+
+/* A place in a BAR where writes do nothing but signal an eventfd. */
+struct pci_doorbell {
+    const struct pci_bar *bar; /* NULL: nothing is attached */
+    uint64_t address;          /* where it is attached */
+    int fd;
 };
 
 struct pci_function {
@@ -61,13 +69,16 @@ struct pci_function {
     bool wants_line; /* the device's wish; the pin follows if nothing forbids it */
     bool pin_is_up;
     struct pci_msix msix;
+    struct pci_doorbell doorbells[PCI_FUNCTION_DOORBELLS];
 };
 
 /* In this order: init, adds, attach. */
 void pci_function_init(struct pci_function *function,
                        const struct pci_identity *identity);
+/* One of 64 bits takes register `index` + 1, too. */
 void pci_function_add_bar(struct pci_function *function, unsigned index,
-                          uint32_t size_bytes, const struct bus_ops *ops, void *device);
+                          enum pci_bar_kind kind, uint64_t size_bytes,
+                          const struct bus_ops *ops, void *device);
 /* `bytes` begins with the capability's id; the link behind it is filled in. Returns the
  * offset. */
 unsigned pci_function_add_capability(struct pci_function *function, const void *bytes,
@@ -95,6 +106,14 @@ bool pci_function_is_master(struct pci_function *function);
 /* What the device wants of its interrupt pin INTA. It stays low while the command
  * register or MSI-X has it so. */
 void pci_function_set_line(struct pci_function *function, bool level);
+
+/* The guest has written to `offset` of BAR `bar`, where a write does nothing but signal
+ * eventfd `fd`, which the caller has done: if the machine has a short cut, later writes
+ * need not come here. That begins with the first write, so that a doorbell that nobody
+ * uses costs nothing, and ends when the BAR moves. `index` numbers the function's
+ * doorbells. */
+void pci_function_take_short_cut(struct pci_function *function, unsigned index,
+                                 unsigned bar, uint64_t offset, int fd);
 
 /* MSI-X. Masked, or while the function may not access memory, a message waits. A vector
  * that is not there, or MSI-X that is off: nothing happens. */

@@ -159,10 +159,10 @@ static const struct bus_ops pci_ecam_ops = {
 };
 
 void pci_host_init(struct pci_host *host, const struct machine_requests *requests,
-                   const struct pci_wires *wires, bool has_homes)
+                   const struct pci_wires *wires, uint64_t memory_end, bool has_homes)
 {
     *host = (struct pci_host){.requests = *requests};
-    pci_bus_init(&host->bus, wires, has_homes);
+    pci_bus_init(&host->bus, wires, memory_end, has_homes);
 }
 
 void pci_host_add_bridge(struct pci_host *host)
@@ -183,9 +183,7 @@ int pci_host_attach(struct pci_host *host, struct bus *ports, struct bus *mmio,
         code = bus_attach(mmio, LAYOUT_ECAM_START, LAYOUT_ECAM_BYTES, &pci_ecam_ops, host,
                           err);
     if (code == 0)
-        code = bus_attach(mmio, LAYOUT_PCI_WINDOW_START,
-                          LAYOUT_PCI_WINDOW_LIMIT - LAYOUT_PCI_WINDOW_START,
-                          &pci_window_ops, &host->bus, err);
+        code = pci_bus_attach_windows(&host->bus, mmio, err);
     return code;
 }
 

@@ -27,9 +27,9 @@ struct pci_host {
     _Atomic uint8_t reset_control;
 };
 
-/* `wires` and `has_homes`: see pci_bus_init. */
+/* From `wires` on: see pci_bus_init. */
 void pci_host_init(struct pci_host *host, const struct machine_requests *requests,
-                   const struct pci_wires *wires, bool has_homes);
+                   const struct pci_wires *wires, uint64_t memory_end, bool has_homes);
 void pci_host_add_bridge(struct pci_host *host); /* itself, as 00:00.0 */
 int pci_host_attach(struct pci_host *host, struct bus *ports, struct bus *mmio,
                     struct error *err) MUST_CHECK;

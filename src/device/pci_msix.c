@@ -49,7 +49,7 @@ static void send(struct pci_function *function, unsigned vector)
     const struct pci_msix_entry *entry = &function->msix.table[vector];
     const struct pci_wires *wires = &function->bus->wires;
 
-    wires->send_message(wires->context,
+    wires->send_message(wires->context, function->msix.first_sender + vector,
                         (uint64_t)entry->address_high << 32 | entry->address_low,
                         entry->data);
 }
@@ -143,7 +143,8 @@ void pci_function_add_msix(struct pci_function *function, unsigned bar,
     };
 
     CHECK(vector_count >= 1 && vector_count <= PCI_MSIX_VECTORS);
-    pci_function_add_bar(function, bar, MSIX_BAR_BYTES, &msix_ops, function);
+    pci_function_add_bar(function, bar, PCI_BAR_32_BIT, MSIX_BAR_BYTES, &msix_ops,
+                         function);
     function->msix.vector_count = vector_count;
     function->msix.capability =
         pci_function_add_capability(function, &capability, sizeof(capability));

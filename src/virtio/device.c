@@ -55,17 +55,51 @@ void virtio_device_finish(struct virtio_device *device)
     CHECK(pthread_mutex_destroy(&device->lock) == 0);
 }
 
-static void reset_device(struct virtio_device *device)
+/* True: nothing of it is in flight. */
+static bool stop(struct virtio_device *device, unsigned queue)
 {
-    device->ops->stop(device->context, VIRTIO_ALL_QUEUES);
-    for (unsigned i = 0; i < device->ops->queue_count; i++) {
-        virtio_queue_disable(&device->queues[i].ring);
-        reset_setup(&device->queues[i]);
-        virtio_device_accept_notification(device, i);
-    }
+    if (device->ops->begin_stop != NULL)
+        return device->ops->begin_stop(device->context, queue);
+    device->ops->stop(device->context, queue);
+    return true;
+}
+
+static void finish_queue_reset(struct virtio_device *device, unsigned queue)
+{
+    virtio_queue_disable(&device->queues[queue].ring);
+    reset_setup(&device->queues[queue]);
+    device->queues[queue].is_resetting = false;
+    virtio_device_accept_notification(device, queue);
+}
+
+static void finish_reset(struct virtio_device *device)
+{
+    for (unsigned i = 0; i < device->ops->queue_count; i++)
+        finish_queue_reset(device, i);
     device->driver_features = 0;
+    device->is_resetting = false;
     atomic_store(&device->config_generation, 0);
     atomic_store(&device->status, 0);
+}
+
+/* Of the status nothing is left but that it is not 0. */
+static void reset_device(struct virtio_device *device)
+{
+    device->is_resetting = true;
+    atomic_store(&device->status, VIRTIO_STATUS_ACKNOWLEDGE);
+    if (stop(device, VIRTIO_ALL_QUEUES))
+        finish_reset(device);
+}
+
+void virtio_device_stopped(struct virtio_device *device)
+{
+    CHECK(pthread_mutex_lock(&device->lock) == 0);
+    if (device->is_resetting && stop(device, VIRTIO_ALL_QUEUES))
+        finish_reset(device);
+    for (unsigned i = 0; i < device->ops->queue_count; i++)
+        if (device->queues[i].is_resetting && stop(device, i))
+            finish_queue_reset(device, i);
+    CHECK(pthread_mutex_unlock(&device->lock) == 0);
 }
 
 /* ---- features and status ---- */
@@ -118,10 +152,10 @@ void virtio_device_set_status(struct virtio_device *device, uint8_t status)
     uint8_t before = atomic_load(&device->status);
     uint8_t after;
 
-    if (status == 0) {
+    if (status == 0)
         reset_device(device);
+    if (status == 0 || device->is_resetting)
         return;
-    }
     after = next_status(device, before, status & (uint8_t)~VIRTIO_STATUS_NEEDS_RESET);
     atomic_fetch_or(&device->status, after); /* a worker may add NEEDS_RESET meanwhile */
     if (~before & after & VIRTIO_STATUS_DRIVER_OK)
@@ -147,7 +181,7 @@ void virtio_device_enable_queue(struct virtio_device *device, unsigned queue)
         ring->fault == NULL) {
         setup->indirect = virtio_device_has_feature(device, VIRTIO_F_INDIRECT_DESC);
         setup->event_index = virtio_device_has_feature(device, VIRTIO_F_EVENT_IDX);
-        device->ops->stop(device->context, queue); /* it may be looking at the ring */
+        (void)stop(device, queue); /* it may be looking at the ring */
         if (!virtio_queue_enable(ring, setup))
             virtio_device_check_queue(device, queue);
         else if (atomic_load(&device->status) & VIRTIO_STATUS_DRIVER_OK)
@@ -157,12 +191,11 @@ void virtio_device_enable_queue(struct virtio_device *device, unsigned queue)
 
 void virtio_device_reset_queue(struct virtio_device *device, unsigned queue)
 {
-    if (virtio_device_has_feature(device, VIRTIO_F_RING_RESET)) {
-        device->ops->stop(device->context, queue);
-        virtio_queue_disable(&device->queues[queue].ring);
-        reset_setup(&device->queues[queue]);
-        virtio_device_accept_notification(device, queue);
-    }
+    if (!virtio_device_has_feature(device, VIRTIO_F_RING_RESET))
+        return;
+    device->queues[queue].is_resetting = true;
+    if (stop(device, queue))
+        finish_queue_reset(device, queue);
 }
 
 /* An eventfd's counter that is full tells the same as one that was raised once more. */
@@ -175,6 +208,8 @@ void virtio_device_notify(struct virtio_device *device, unsigned queue)
         return;
     written = write(device->queues[queue].notify_fd, &one, sizeof(one));
     CHECK(written == (ssize_t)sizeof(one) || errno == EAGAIN);
+    if (written > 0)
+        atomic_fetch_add_explicit(&device->signals_written, one, memory_order_relaxed);
 }
 
 void virtio_device_accept_notification(struct virtio_device *device, unsigned queue)
@@ -183,6 +218,18 @@ void virtio_device_accept_notification(struct virtio_device *device, unsigned qu
     ssize_t got = read(device->queues[queue].notify_fd, &count, sizeof(count));
 
     CHECK(got == (ssize_t)sizeof(count) || errno == EAGAIN);
+    if (got > 0)
+        atomic_fetch_add_explicit(&device->signals_accepted, count, memory_order_relaxed);
+}
+
+uint64_t virtio_device_foreign_notifications(const struct virtio_device *device)
+{
+    uint64_t accepted =
+        atomic_load_explicit(&device->signals_accepted, memory_order_relaxed);
+    uint64_t written =
+        atomic_load_explicit(&device->signals_written, memory_order_relaxed);
+
+    return accepted - min_u64(accepted, written); /* one may be on its way */
 }
 
 void virtio_device_interrupt(struct virtio_device *device, unsigned queue)

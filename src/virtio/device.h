@@ -6,7 +6,8 @@
  * calls virtio_device_interrupt.
  *
  * Threads: the driver's side on vCPU threads, for which the transport takes the device's
- * lock; _interrupt, _check_queue, _config_changed and _is_live on any thread, without it.
+ * lock; _interrupt, _check_queue, _config_changed, _stopped and _is_live on any thread,
+ * without it.
  * Lock order: the device's lock, then the implementation's, then the transport's. An
  * implementation that holds a lock in _interrupt may take the same lock in its ops.
  */
@@ -51,6 +52,10 @@ struct virtio_ops {
     /* The queue (all queues: VIRTIO_ALL_QUEUES) is taken away. Returns when no request of
      * it is in flight and the worker will not touch it any more. */
     void (*stop)(void *context, unsigned queue);
+    /* In its place where requests wait for the host, as a vCPU must not. False: some are
+     * in flight. No more are taken, and when the last of them has come back the worker
+     * calls virtio_device_stopped, which asks again. */
+    bool (*begin_stop)(void *context, unsigned queue);
     /* The access lies in `config_bytes`. NULL where there are none. */
     uint32_t (*config_read)(void *context, uint32_t offset, unsigned size);
     void (*config_write)(void *context, uint32_t offset, unsigned size, uint32_t value);
@@ -69,6 +74,7 @@ struct virtio_device_queue {
     struct virtio_queue ring;
     struct virtio_queue_setup setup; /* what the driver has said; under the lock */
     int notify_fd;                   /* eventfd, non-blocking: written when it notifies */
+    bool is_resetting;               /* begun, not done; under the lock */
 };
 
 struct virtio_device {
@@ -79,15 +85,23 @@ struct virtio_device {
 
     pthread_mutex_t lock; /* of `driver_features` and what changes with the status */
     uint64_t driver_features;
+    bool is_resetting; /* begun, not done: the status is not 0 until it is (2.4.2) */
     _Atomic uint8_t status;
     _Atomic uint8_t config_generation;
-    _Atomic uint64_t broken_rings; /* since the machine was made */
+    /* Since the machine was made: */
+    _Atomic uint64_t broken_rings;
+    _Atomic uint64_t signals_written;  /* to the notify_fds, by _notify */
+    _Atomic uint64_t signals_accepted; /* those, and what others have written there */
 };
 
 int virtio_device_init(struct virtio_device *device, const struct virtio_ops *ops,
                        void *context, struct memory *memory,
                        struct error *err) MUST_CHECK;
 void virtio_device_finish(struct virtio_device *device);
+
+/* Notifications that have not come by _notify: whoever else knows a notify_fd has
+ * signalled it. Any thread; as of lately. */
+uint64_t virtio_device_foreign_notifications(const struct virtio_device *device);
 
 /* ---- for the implementation ---- */
 
@@ -101,6 +115,8 @@ void virtio_device_interrupt(struct virtio_device *device, unsigned queue);
 /* To be called when _take gives nothing more: a broken ring stops the device until the
  * driver resets it. Counted, and one line in the log. */
 void virtio_device_check_queue(struct virtio_device *device, unsigned queue);
+/* After a begin_stop that was false: nothing is in flight any more. */
+void virtio_device_stopped(struct virtio_device *device);
 /* The configuration space has changed. */
 void virtio_device_config_changed(struct virtio_device *device);
 /* Under the lock: in ops, or after the start. */
@@ -111,7 +127,8 @@ bool virtio_device_has_feature(const struct virtio_device *device, uint64_t feat
 uint64_t virtio_device_features(const struct virtio_device *device); /* what is offered */
 void virtio_device_set_driver_features(struct virtio_device *device, unsigned half,
                                        uint32_t features); /* half 0 or 1 */
-/* 0 resets the device and returns when it is done. */
+/* 0 resets the device. The status reads 0 when that is done, which is on return unless
+ * begin_stop has to wait; until then nothing else is accepted. */
 void virtio_device_set_status(struct virtio_device *device, uint8_t status);
 void virtio_device_enable_queue(struct virtio_device *device, unsigned queue);
 void virtio_device_reset_queue(struct virtio_device *device, unsigned queue);

@@ -20,6 +20,7 @@ enum part { PART_COMMON, PART_ISR, PART_CONFIG, PART_NOTIFY, PARTS };
 /* The interrupt status (4.1.4.5). */
 enum { ISR_QUEUE = 0x1, ISR_CONFIG = 0x2 };
 
+_Static_assert(VIRTIO_MAX_QUEUES <= PCI_FUNCTION_DOORBELLS, "one for each queue");
 #define NOTIFY_BYTES_EACH 4 /* the multiplier: each queue has an address of its own */
 
 struct __attribute__((packed)) virtio_capability { /* 4.1.4 */
@@ -142,7 +143,9 @@ static uint32_t read_selected(struct virtio_pci *pci, uint32_t offset)
         return queue->ring.enabled;
     case COMMON_QUEUE_NOTIFY:
         return pci->queue_select; /* times the multiplier */
-    default:                      /* a reset is over when its write is */
+    case COMMON_QUEUE_RESET:
+        return queue->is_resetting;
+    default:
         return 0;
     }
 }
@@ -318,6 +321,17 @@ static uint64_t bar_read(void *context, uint64_t bar_offset, unsigned size)
     }
 }
 
+/* The place says which queue, and the value nothing: so others can do this, too. */
+static void take_notification(struct virtio_pci *pci, unsigned queue)
+{
+    if (queue >= pci->device->ops->queue_count)
+        return;
+    virtio_device_notify(pci->device, queue);
+    pci_function_take_short_cut(&pci->function, queue, BAR_VIRTIO,
+                                PART_NOTIFY * PART_BYTES + queue * NOTIFY_BYTES_EACH,
+                                pci->device->queues[queue].notify_fd);
+}
+
 static void bar_write(void *context, uint64_t bar_offset, unsigned size, uint64_t value)
 {
     struct virtio_pci *pci = context;
@@ -335,8 +349,8 @@ static void bar_write(void *context, uint64_t bar_offset, unsigned size, uint64_
         virtio_device_config_write(pci->device, offset, size, (uint32_t)value);
         pthread_mutex_unlock(&pci->device->lock);
         break;
-    case PART_NOTIFY: /* the place says which queue, as it does for an ioeventfd */
-        virtio_device_notify(pci->device, offset / NOTIFY_BYTES_EACH);
+    case PART_NOTIFY:
+        take_notification(pci, offset / NOTIFY_BYTES_EACH);
         break;
     default:
         break;
@@ -534,7 +548,8 @@ void virtio_pci_attach(struct virtio_pci *pci, struct virtio_device *device,
         .context = pci,
     };
     pci_function_init(&pci->function, &identity);
-    pci_function_add_bar(&pci->function, BAR_VIRTIO, PARTS * PART_BYTES, &bar_ops, pci);
+    pci_function_add_bar(&pci->function, BAR_VIRTIO, PCI_BAR_32_BIT, PARTS * PART_BYTES,
+                         &bar_ops, pci);
     pci_function_add_msix(&pci->function, BAR_MSIX, device->ops->queue_count + 1);
     add_parts(pci);
     add_window(pci);

@@ -71,6 +71,11 @@ static bool break_queue(struct virtio_queue *queue, const char *fault)
     return false;
 }
 
+void virtio_queue_break(struct virtio_queue *queue, const char *fault)
+{
+    (void)break_queue(queue, fault);
+}
+
 bool virtio_queue_enable(struct virtio_queue *queue,
                          const struct virtio_queue_setup *setup)
 {
@@ -282,6 +287,13 @@ void virtio_queue_give(struct virtio_queue *queue, const struct virtio_chain *ch
     /* Pairs with the driver's acquire of the index before it reads the entry and the
      * buffers (2.7.14). */
     store_shared(queue->used + RING_INDEX, queue->next_used, memory_order_release);
+}
+
+void virtio_queue_drop(struct virtio_queue *queue, const struct virtio_chain *chain)
+{
+    CHECK(queue->in_flight > 0);
+    queue->in_flight--;
+    tell_written(queue, chain, chain->writable_bytes);
 }
 
 bool virtio_queue_wants_interrupt(struct virtio_queue *queue)

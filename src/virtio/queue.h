@@ -74,6 +74,13 @@ bool virtio_queue_take(struct virtio_queue *queue, struct virtio_chain *chain);
 void virtio_queue_give(struct virtio_queue *queue, const struct virtio_chain *chain,
                        uint32_t written_bytes);
 
+/* Instead of _give, when the driver has taken the queue away: the chain is forgotten, its
+ * buffers may have been written. */
+void virtio_queue_drop(struct virtio_queue *queue, const struct virtio_chain *chain);
+
+/* A chain breaks the rules of the device's own. */
+void virtio_queue_break(struct virtio_queue *queue, const char *fault);
+
 /* After one or more of _give: whether the driver wants an interrupt for them. */
 bool virtio_queue_wants_interrupt(struct virtio_queue *queue);
 

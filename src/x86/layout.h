@@ -9,15 +9,23 @@
  *   0xf0000    .. 0x100000  MP table, its floating pointer first
  *   0xc0000000 .. 32-bit PCI window
  *   0xe0000000 .. PCI ECAM, one bus
+ *   0xf0000000 .. 32-bit PCI window of firmware
  *   0xfec00000 .. IOAPIC     0xfed00000 HPET (--hpet)     0xfee00000 local APIC
  *   0xfeffc000 .. KVM's identity map page and TSS pages (Intel hosts)
  *   ...4 GiB      firmware, if any, ends here
+ *   above RAM     persistent memory (--pmem), each file at a multiple of 1 GiB
+ *   above that    64-bit PCI window, 32 GiB at a multiple of 32 GiB
  */
 #ifndef HUSK_X86_LAYOUT_H
 #define HUSK_X86_LAYOUT_H
 
 #define LAYOUT_LOW_RAM_LIMIT UINT64_C(0xc0000000)
 #define LAYOUT_HIGH_RAM_START UINT64_C(0x100000000)
+
+/* Where a pmem may begin: where it can have pages of any size. Its size is a multiple of
+ * 2 MiB, or Linux does not map it (SUBSECTION_SIZE in include/linux/mmzone.h). */
+#define LAYOUT_PMEM_ALIGNMENT UINT64_C(0x40000000)
+#define LAYOUT_PMEM_UNIT UINT64_C(0x200000)
 
 #define LAYOUT_EBDA_START UINT64_C(0x9fc00)
 
@@ -37,6 +45,15 @@
 
 #define LAYOUT_PCI_WINDOW_START UINT64_C(0xc0000000)
 #define LAYOUT_PCI_WINDOW_LIMIT UINT64_C(0xe0000000)
+/* Where SeaBIOS puts BARs: from the IOAPIC downwards (its pciinit.c, pcimem_end). */
+#define LAYOUT_PCI_FIRMWARE_WINDOW_START UINT64_C(0xf0000000)
+#define LAYOUT_PCI_FIRMWARE_WINDOW_LIMIT UINT64_C(0xfec00000)
+/* For 64-bit BARs: the first multiple of its own size above all memory, which is where
+ * OVMF looks, too, and within the 36 address bits of the smallest host. */
+#define LAYOUT_PCI_HIGH_WINDOW_BYTES (UINT64_C(32) << 30)
+#define LAYOUT_PCI_HIGH_WINDOW_START(memory_end)                                         \
+    (((memory_end) + LAYOUT_PCI_HIGH_WINDOW_BYTES - 1) / LAYOUT_PCI_HIGH_WINDOW_BYTES *  \
+     LAYOUT_PCI_HIGH_WINDOW_BYTES)
 #define LAYOUT_ECAM_START UINT64_C(0xe0000000)
 #define LAYOUT_ECAM_BYTES UINT64_C(0x100000)
 #define LAYOUT_IOAPIC UINT64_C(0xfec00000)

@@ -155,6 +155,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct chipset_options options = {
         .clock = &machine.clock.clock,
         .memory_bytes = 64 * MIB,
+        .memory_end = 64 * MIB,
         .firmware = size / 2 % 2 == 0,
         .serial = size % 2 == 0,
         .console = {.write = take_bytes, .context = &machine},

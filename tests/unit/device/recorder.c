@@ -93,6 +93,7 @@ struct chipset_options recorder_options(struct recorder *recorder)
     return (struct chipset_options){
         .clock = &recorder->clock.clock,
         .memory_bytes = 64 * MIB,
+        .memory_end = 64 * MIB,
         .serial = true,
         .console = {.write = record_console, .context = recorder},
         .debug_console = {.write = record_debug_console, .context = recorder},

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/bytes.h"
 #include "base/check.h"
 #include "device/pci_function.h"
 
@@ -32,6 +33,7 @@ struct machine {
     uint32_t line;
     bool level;
     unsigned messages;
+    unsigned message_sender;
     uint64_t message_address;
     uint32_t message_data;
     uint64_t last_write; /* offset in the upper half, value in the lower */
@@ -46,10 +48,11 @@ static void note_line(void *context, uint32_t line, bool level)
     machine->level = level;
 }
 
-static void note_message(void *context, uint64_t address, uint32_t data)
+static void note_message(void *context, unsigned sender, uint64_t address, uint32_t data)
 {
     struct machine *machine = context;
 
+    machine->message_sender = sender;
     machine->messages++;
     machine->message_address = address;
     machine->message_data = data;
@@ -108,7 +111,7 @@ static void add_function(struct machine *machine, struct pci_function *function,
     unsigned at;
 
     pci_function_init(function, &identity);
-    pci_function_add_bar(function, 0, 0x4000, &register_ops, machine);
+    pci_function_add_bar(function, 0, PCI_BAR_32_BIT, 0x4000, &register_ops, machine);
     at = pci_function_add_capability(function, capability, sizeof(capability));
     assert_int_equal(at, 0x40);
     pci_function_let_write(function, at + 4, 1);
@@ -123,10 +126,9 @@ static void make_machine(struct machine *machine, bool has_homes)
     struct error err = ERROR_NONE;
 
     *machine = (struct machine){.line = 0};
-    pci_bus_init(&machine->bus, &wires, has_homes);
+    pci_bus_init(&machine->bus, &wires, 2 * MIB, has_homes);
     bus_init(&machine->mmio, "MMIO");
-    CHECK(bus_attach(&machine->mmio, WINDOW, 0x20000000, &pci_window_ops, &machine->bus,
-                     &err) == 0);
+    CHECK(pci_bus_attach_windows(&machine->bus, &machine->mmio, &err) == 0);
     add_function(machine, &machine->first, 2);
     add_function(machine, &machine->second, 10);
     machine->line_changes = 0;
@@ -350,10 +352,23 @@ static void message_goes_where_its_entry_says(void **state)
     assert_int_equal(machine->messages, 1);
     assert_true(machine->message_address == UINT64_C(0x1fee01000));
     assert_int_equal(machine->message_data, 0x42);
+    assert_int_equal(machine->message_sender, 2);
     pci_function_send(&machine->first, 3);
     pci_function_send(&machine->first, 0xffff);
     pci_function_send(&machine->second, 2); /* its MSI-X is off */
     assert_int_equal(machine->messages, 1);
+}
+
+static void each_vector_on_the_bus_has_a_number(void **state)
+{
+    struct machine *machine = *state;
+
+    set(machine, 10, COMMAND, 2, MEMORY | MASTER);
+    set(machine, 10, 0x4a, 2, ENABLE);
+    store(machine, WINDOW + 0xc000 + 12, 0); /* its first entry */
+    pci_function_send(&machine->second, 0);
+    assert_int_equal(machine->messages, 1);
+    assert_int_equal(machine->message_sender, VECTORS);
 }
 
 static void masked_message_waits(void **state)
@@ -448,6 +463,7 @@ int main(void)
         MACHINE_TEST(line_is_up_as_long_as_one_of_those_that_share_it_is),
         MACHINE_TEST(command_register_holds_the_pin_down),
         MACHINE_TEST(message_goes_where_its_entry_says),
+        MACHINE_TEST(each_vector_on_the_bus_has_a_number),
         MACHINE_TEST(masked_message_waits),
         MACHINE_TEST(pending_messages_end_with_msix),
         MACHINE_TEST(msix_holds_the_pin_down),

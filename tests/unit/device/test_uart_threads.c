@@ -123,6 +123,7 @@ static void loses_nothing_and_keeps_order(void **state)
     struct chipset_options options = {
         .clock = &clock.clock,
         .memory_bytes = UINT64_C(1) << 26,
+        .memory_end = UINT64_C(1) << 26,
         .serial = true,
         .console = {.write = count_sent, .context = &crowd},
         .set_irq = note_irq,

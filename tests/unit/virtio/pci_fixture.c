@@ -12,10 +12,11 @@ static void note_line(void *context, uint32_t line, bool level)
     guest->level = level;
 }
 
-static void note_message(void *context, uint64_t address, uint32_t data)
+static void note_message(void *context, unsigned sender, uint64_t address, uint32_t data)
 {
     struct guest *guest = context;
 
+    (void)sender;
     assert_int_equal(address, 0xfee00000);
     guest->messages++;
     guest->message_data = data;
@@ -28,10 +29,9 @@ void guest_init(struct guest *guest)
     struct error err = ERROR_NONE;
 
     *guest = (struct guest){.memory = driver_memory()};
-    pci_bus_init(&guest->bus, &wires, true);
+    pci_bus_init(&guest->bus, &wires, 2 * MIB, true);
     bus_init(&guest->mmio, "MMIO");
-    CHECK(bus_attach(&guest->mmio, BAR, 0x20000000, &pci_window_ops, &guest->bus, &err) ==
-          0);
+    CHECK(pci_bus_attach_windows(&guest->bus, &guest->mmio, &err) == 0);
 }
 
 void guest_attach(struct guest *guest, struct virtio_device *device, uint32_t class_code)

@@ -39,7 +39,7 @@ struct guest {
     struct pci_bus bus;
     struct bus mmio;
     struct virtio_pci pci;
-    bool level;
+    _Atomic bool level; /* a device may interrupt on a thread of its own */
     unsigned messages;
     uint32_t message_data;
 };
