@@ -77,8 +77,16 @@ struct accel_machine {
     void (*user_mode)(void *context);
 };
 
+/* How the software CPU runs code; others have one way. */
+enum accel_tier {
+    ACCEL_TIER_AUTO, /* the translator where the host allows it */
+    ACCEL_TIER_INTERPRETER,
+    ACCEL_TIER_TRANSLATOR,
+};
+
 struct accel_vm_options {
     uint32_t cpu_count;
+    enum accel_tier tier;
     const struct accel_machine
         *machine; /* borrowed; needed where vcpu_event is not NULL */
 };
@@ -90,8 +98,11 @@ struct accel_doorbell {
     uint32_t size_bytes; /* 1, 2, 4, 8; 0: any (faster where the host has it) */
     bool has_match;      /* only writes of `match` */
     uint64_t match;
-    int fd; /* borrowed until detached */
+    int fd; /* borrowed */
 };
+
+/* Ways for messages that one VM can have: more than a PCI bus has vectors. */
+#define ACCEL_MESSAGE_ROUTES 1024
 
 struct accel_ops {
     const char *name; /* also the start of each error's text: "kvm: ..." */
@@ -129,6 +140,12 @@ struct accel_ops {
     /* Instructions that the vCPU has retired since it was made, as of lately; exact while
      * it does not run. NULL: nobody counts them. Any thread. */
     uint64_t (*vcpu_instructions)(const struct accel_vcpu *vcpu);
+    /* Optional. Bytes of private memory that hold what vcpu_run has made of guest code.
+     * Any thread. */
+    uint64_t (*vcpu_code_bytes)(const struct accel_vcpu *vcpu);
+    /* Optional. Gives back what vcpu_run keeps to be faster and can make again. While the
+     * vCPU does not run; any thread. */
+    void (*vcpu_forget_code)(struct accel_vcpu *vcpu);
 
     /* Interrupt line `gsi` (0 to 23) to `level`. */
     int (*set_line)(struct accel_vm *vm, uint32_t gsi, bool level, struct error *err);
@@ -139,12 +156,15 @@ struct accel_ops {
     /* Optional short cuts of the host kernel; NULL: the caller takes the way through
      * vcpu_exit and signal_msi. */
 
-    /* Guest writes to the doorbell signal its eventfd and do not exit. */
+    /* Guest writes to the doorbell signal its eventfd and do not exit. Those that are
+     * attached at the VM's end go with it. Any thread. */
     int (*ioeventfd)(struct accel_vm *vm, const struct accel_doorbell *doorbell,
                      bool attach, struct error *err);
-    /* A write to eventfd `fd` pulses line `gsi`. */
-    int (*irqfd)(struct accel_vm *vm, int fd, uint32_t gsi, bool attach,
-                 struct error *err);
+    /* From now on each write to eventfd `fd` sends this message, and no earlier one.
+     * `route` is below ACCEL_MESSAGE_ROUTES; it keeps its eventfd, which is borrowed,
+     * until the VM's end. Any thread. */
+    int (*route_message)(struct accel_vm *vm, uint32_t route, int fd, uint64_t address,
+                         uint32_t data, struct error *err);
 };
 
 /* All that are built in, best first; NULL-terminated (accels.c). */

@@ -210,6 +210,7 @@ static void kvm_vm_destroy(struct accel_vm *vm)
         return;
     fd_close(&vm->fd);
     fd_close(&vm->device_fd);
+    kvm_finish_routes(vm);
     free(vm);
 }
 
@@ -224,7 +225,9 @@ static int kvm_vm_create(const struct accel_vm_options *options, struct memory *
     vm->device_fd = vm->fd = -1;
     vm->memory = memory;
     vm->cpu_count = options->cpu_count;
-    result = open_device(&vm->device_fd, err);
+    result = kvm_init_routes(vm, err);
+    if (result == 0)
+        result = open_device(&vm->device_fd, err);
     if (result == 0)
         result = read_host_facts(vm, err);
     if (result == 0)
@@ -260,5 +263,5 @@ const struct accel_ops accel_kvm = {
     .set_line = kvm_set_line,
     .signal_msi = kvm_signal_msi,
     .ioeventfd = kvm_ioeventfd,
-    .irqfd = kvm_irqfd,
+    .route_message = kvm_route_message,
 };

@@ -12,6 +12,7 @@
 #define HUSK_ACCEL_KVM_PRIVATE_H
 
 #include <linux/kvm.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/types.h>
 
@@ -30,7 +31,9 @@ struct accel_vm {
     bool emulates;         /* the host has no hardware virtualization */
     bool any_length_doorbell;
     bool tsc_deadline;
-    size_t leaf_count; /* what the host's KVM supports, not yet filtered */
+    pthread_mutex_t routes_lock;
+    struct kvm_irq_routing *routes; /* KVM's whole table: lines first, then messages */
+    size_t leaf_count;              /* what the host's KVM supports, not yet filtered */
     struct cpuid_leaf leaves[KVM_CPUID_CAPACITY];
 };
 
@@ -65,6 +68,8 @@ int kvm_set_state(struct accel_vcpu *vcpu, const struct cpu_state *state,
                   struct error *err) MUST_CHECK;
 
 /* irq.c */
+int kvm_init_routes(struct accel_vm *vm, struct error *err) MUST_CHECK;
+void kvm_finish_routes(struct accel_vm *vm);
 int kvm_create_interrupt_controllers(struct accel_vm *vm, struct error *err) MUST_CHECK;
 int kvm_set_line(struct accel_vm *vm, uint32_t gsi, bool level,
                  struct error *err) MUST_CHECK;
@@ -72,7 +77,7 @@ int kvm_signal_msi(struct accel_vm *vm, uint64_t address, uint32_t data,
                    struct error *err) MUST_CHECK;
 int kvm_ioeventfd(struct accel_vm *vm, const struct accel_doorbell *doorbell, bool attach,
                   struct error *err) MUST_CHECK;
-int kvm_irqfd(struct accel_vm *vm, int fd, uint32_t gsi, bool attach,
-              struct error *err) MUST_CHECK;
+int kvm_route_message(struct accel_vm *vm, uint32_t route, int fd, uint64_t address,
+                      uint32_t data, struct error *err) MUST_CHECK;
 
 #endif

@@ -374,8 +374,18 @@ GUEST(interrupt_guest,
       "mov $0x02, %al\n out %al, $0x80\n"
       "mov $0x20, %al\n out %al, $0x20\n"
       "movl $0, 0xfee000b0\n"
+      "add $12, %esp\n jmp 1b\n"
+      "other_handler:\n"
+      "mov $0x03, %al\n out %al, $0x80\n"
+      "movl $0, 0xfee000b0\n"
       "add $12, %esp\n jmp 1b");
 extern const uint8_t interrupt_handler[];
+extern const uint8_t other_handler[];
+
+static uint32_t handler_gpa(const uint8_t *handler)
+{
+    return CODE_GPA + (uint32_t)((uintptr_t)handler - (uintptr_t)interrupt_guest);
+}
 
 static void set_gate(struct machine *machine, uint32_t vector, uint32_t handler)
 {
@@ -391,12 +401,11 @@ static void set_gate(struct machine *machine, uint32_t vector, uint32_t handler)
 static struct machine *machine_waiting_for_interrupts(void **state)
 {
     struct machine *machine = machine_or_skip(state);
-    uint32_t handler =
-        CODE_GPA + (uint32_t)((uintptr_t)interrupt_handler - (uintptr_t)interrupt_guest);
 
     LOAD(machine, interrupt_guest);
-    set_gate(machine, VECTOR, handler);
-    set_gate(machine, VECTOR + 1, handler);
+    set_gate(machine, VECTOR, handler_gpa(interrupt_handler));
+    set_gate(machine, VECTOR + 1, handler_gpa(interrupt_handler));
+    set_gate(machine, VECTOR + 2, handler_gpa(other_handler));
     assert_byte_out(machine, PORT_A, 1);
     return machine;
 }
@@ -422,20 +431,6 @@ static void a_line_beyond_the_last_is_refused(void **state)
     assert_string_equal(err.text, "kvm: interrupt line 24: the highest is 23");
 }
 
-static void an_irqfd_interrupts(void **state)
-{
-    struct machine *machine = machine_waiting_for_interrupts(state);
-    CLEANUP_FD int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    struct error err = ERROR_NONE;
-
-    assert_ok(kvm->irqfd(machine->vm, fd, 5, true, &err), err);
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(eventfd_write(fd, 1), 0);
-        assert_byte_out(machine, PORT_A, 2);
-    }
-    assert_ok(kvm->irqfd(machine->vm, fd, 5, false, &err), err);
-}
-
 static void a_message_interrupts(void **state)
 {
     struct machine *machine = machine_waiting_for_interrupts(state);
@@ -445,6 +440,48 @@ static void a_message_interrupts(void **state)
         assert_ok(kvm->signal_msi(machine->vm, LAYOUT_LOCAL_APIC, VECTOR + 1, &err), err);
         assert_byte_out(machine, PORT_A, 2);
     }
+}
+
+static void assert_message(struct machine *machine, int fd, uint8_t printed)
+{
+    assert_int_equal(eventfd_write(fd, 1), 0);
+    assert_byte_out(machine, PORT_A, printed);
+}
+
+static void an_eventfd_sends_the_message_that_it_was_given_last(void **state)
+{
+    struct machine *machine = machine_waiting_for_interrupts(state);
+    CLEANUP_FD int first = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    CLEANUP_FD int second = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    struct error err = ERROR_NONE;
+
+    assert_ok(
+        kvm->route_message(machine->vm, 7, first, LAYOUT_LOCAL_APIC, VECTOR + 1, &err),
+        err);
+    assert_message(machine, first, 2);
+    assert_message(machine, first, 2);
+    assert_ok(kvm->route_message(machine->vm, ACCEL_MESSAGE_ROUTES - 1, second,
+                                 LAYOUT_LOCAL_APIC, VECTOR + 2, &err),
+              err);
+    assert_message(machine, second, 3);
+    assert_ok(
+        kvm->route_message(machine->vm, 7, first, LAYOUT_LOCAL_APIC, VECTOR + 2, &err),
+        err);
+    assert_message(machine, first, 3);
+    assert_message(machine, second, 3);
+}
+
+/* KVM takes tables whole: one with messages must have the lines, too. */
+static void lines_interrupt_beside_messages(void **state)
+{
+    struct machine *machine = machine_waiting_for_interrupts(state);
+    CLEANUP_FD int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    struct error err = ERROR_NONE;
+
+    assert_ok(kvm->route_message(machine->vm, 0, fd, LAYOUT_LOCAL_APIC, VECTOR + 1, &err),
+              err);
+    assert_ok(kvm->set_line(machine->vm, 5, true, &err), err);
+    assert_byte_out(machine, PORT_A, 2);
 }
 
 /* ---- doorbells --------------------------------------------------------------------- */
@@ -728,8 +765,9 @@ int main(void)
         TEST(a_kick_does_not_swallow_a_pending_answer),
         TEST(a_raised_line_interrupts),
         TEST(a_line_beyond_the_last_is_refused),
-        TEST(an_irqfd_interrupts),
         TEST(a_message_interrupts),
+        TEST(an_eventfd_sends_the_message_that_it_was_given_last),
+        TEST(lines_interrupt_beside_messages),
         TEST(doorbells_ring_without_an_exit),
         TEST(a_doorbell_with_a_match_rings_for_that_value_only),
         TEST(a_doorbell_twice_is_refused_with_its_place),

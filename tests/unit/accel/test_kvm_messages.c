@@ -36,6 +36,7 @@ static struct host {
     struct kvm_run run; /* what KVM_RUN leaves behind */
     /* what was seen */
     uint32_t msrs_set;
+    uint32_t routes; /* in the table that was set last */
     int run_fd;
 } host;
 
@@ -96,6 +97,9 @@ static int answer(unsigned long request, void *argument)
         return dup(STDERR_FILENO);
     case KVM_CREATE_VCPU:
         return create_vcpu();
+    case KVM_SET_GSI_ROUTING:
+        host.routes = ((const struct kvm_irq_routing *)argument)->nr;
+        return 0;
     case KVM_SET_MSRS:
         return set_msr(argument);
     case KVM_GET_REGS:
@@ -319,6 +323,30 @@ static void a_doorbell_of_any_size_needs_its_capability(void **state)
     destroy_machine(&machine);
 }
 
+static void a_route_that_is_refused_leaves_the_table_as_it_was(void **state)
+{
+    static const unsigned long steps[] = {KVM_SET_GSI_ROUTING, KVM_IRQFD};
+    struct machine machine = create_machine();
+    uint32_t lines = host.routes;
+
+    (void)state;
+    assert_int_equal(lines, 38); /* 23 pins, 15 of them of an 8259, too */
+    for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+        struct error err = ERROR_NONE;
+
+        host.failing_ioctl = steps[i];
+        host.failing_errno = EINVAL;
+        assert_int_equal(
+            kvm->route_message(machine.vm, 3, STDERR_FILENO, 0xfee00000, 0x41, &err),
+            -EINVAL);
+        host.failing_ioctl = 0;
+        assert_int_equal(
+            kvm->route_message(machine.vm, 4, STDERR_FILENO, 0xfee00000, 0x41, &err), 0);
+        assert_int_equal(host.routes, lines + 1);
+    }
+    destroy_machine(&machine);
+}
+
 /* ---- rare exits -------------------------------------------------------------------- */
 
 static struct vcpu_exit run_once(void)
@@ -468,6 +496,7 @@ int main(void)
         TEST(each_step_names_its_ioctl),
         TEST(a_refused_optional_msr_does_not_stop_the_others),
         TEST(a_doorbell_of_any_size_needs_its_capability),
+        TEST(a_route_that_is_refused_leaves_the_table_as_it_was),
         TEST(a_failed_emulation_shows_the_instruction),
         TEST(a_failed_emulation_without_bytes_says_so),
         TEST(other_internal_errors_are_named),
