@@ -19,6 +19,10 @@
 
 #define BENCH_MAX_RUNS 1000
 #define BENCH_MAX_ACCELS 4
+#define BENCH_MAX_TIERS 4
+#define BENCH_MAX_ENGINES 8
+#define BENCH_MIN_SIZE_BYTES (UINT64_C(16) << 20)
+#define BENCH_MAX_SIZE_BYTES (UINT64_C(64) << 30)
 
 struct bench_options {
     const char *husk;                     /* the program to measure */
@@ -26,6 +30,14 @@ struct bench_options {
     size_t runs;                          /* 1 to BENCH_MAX_RUNS */
     const char *accels[BENCH_MAX_ACCELS]; /* husk's names */
     size_t accel_count;
+    const char *tiers[BENCH_MAX_TIERS];     /* values of an accelerator's option "tier" */
+    size_t tier_count;                      /* 0: without that option */
+    const char *kernel;                     /* stock kernel to boot; NULL: looked for */
+    const char *programs;                   /* names, by commas; NULL: all */
+    const char *engines[BENCH_MAX_ENGINES]; /* of disks */
+    size_t engine_count;
+    const char *guest;   /* directory of a bench's guest; NULL: looked for */
+    uint64_t size_bytes; /* of what is read and written; 0: as the bench likes */
     const char *only; /* leave out rows whose name does not have this in it; NULL: none */
     int interrupt_fd; /* readable: end what runs and stop measuring; -1: none */
     /* Called before each run with the row's name; NULL: not. */
@@ -42,15 +54,18 @@ struct bench_counters {
 };
 
 /* Texts are borrowed by the report: they live as long as the program. The name of a row
- * is "GROUP, PROGRAM WAY, ACCEL". */
+ * is "GROUP, PROGRAM WAY, ACCEL", with "SET, " in front if it is in one. */
 struct bench_row {
+    const char *set;     /* of groups that belong together: "integer"; NULL: none */
     const char *group;   /* what was started: "8 MiB kernel" */
     const char *program; /* "husk", or the peer's file name */
-    const char *way;     /* how: "placed", "q35 dma" */
+    const char *way;     /* how: "placed", "q35 dma"; "": there is but one */
     const char *accel;   /* the program's own name for it */
     const char *beside;  /* husk's accelerator with which it is compared */
     bool is_peer;
-    double *samples_ms; /* owned */
+    const char *unit;    /* of the samples: "ms" */
+    bool more_is_better; /* as of "MiB/s" */
+    double *samples;     /* owned */
     size_t sample_count;
     struct bench_counters counters; /* of the last run */
     char failure[ERROR_TEXT_BYTES]; /* why there are no more samples; "": nothing */
@@ -61,6 +76,8 @@ struct bench_report {
     const char *measure; /* what the numbers are */
     size_t runs;         /* asked for */
     bool interrupted;
+    bool has_means;         /* of the ratios in a set */
+    char *texts;            /* of the rows, as far as they were made for it; owned */
     struct bench_row *rows; /* owned */
     size_t row_count;
 };
@@ -71,8 +88,14 @@ typedef int bench_function(const struct bench_options *options,
 struct bench {
     const char *name;
     const char *summary; /* one line */
+    size_t runs;         /* how many there are unless told otherwise, */
+    const char *accels;  /* and of which accelerators */
+    /* Of the options that not every bench takes, those it does: "--kernel". Ends with
+     * NULL; NULL: none. */
+    const char *const *options;
     /* Fills the report. A row that cannot be measured says why and is no error. */
     bench_function *run;
+    void (*print_table)(const struct bench_report *report, FILE *stream);
 };
 
 /* All of them; the last one's name is NULL. */
@@ -92,10 +115,22 @@ struct bench_statistics {
 };
 struct bench_statistics bench_statistics(const double *samples, size_t count);
 
-/* How many times as long as `row` the row of the peer's `way` took, by their medians.
- * Negative if there is no such row for the same thing, or one of them has no samples. */
+/* How many times as long as `row` the row of the peer's `way` took, by their medians; how
+ * many times as much `row` has, if more is better. Negative if there is no such row for
+ * the same thing, one of them has no samples, or is 0. */
 double bench_ratio(const struct bench_report *report, const struct bench_row *row,
                    const char *way);
+
+/* Whether both are of the same thing: set, group and accelerator. */
+bool bench_is_comparable(const struct bench_row *left, const struct bench_row *right);
+
+/* The way of the row that others are compared with as multiples: the host's own. */
+#define BENCH_NATIVE_WAY "native"
+
+/* The geometric mean of such ratios over all rows of the set of `row` that are measured
+ * the same way; *count gets how many there are. Negative if there are none. */
+double bench_set_ratio(const struct bench_report *report, const struct bench_row *row,
+                       const char *way, size_t *count);
 
 /* The peer's ways in the order of their first rows; returns how many there are, at most
  * `room`. */
@@ -108,6 +143,10 @@ void bench_print_table(const struct bench_report *report, FILE *stream);
 /* One line, {"schema":1,...} (docs/benchmarks.md). */
 int bench_print_json(const struct bench_report *report, FILE *stream,
                      struct error *err) MUST_CHECK;
+
+/* One line for each group: the times of all programs side by side, as factors, with the
+ * geometric mean of each set. */
+void bench_print_matrix(const struct bench_report *report, FILE *stream);
 
 /* A bar chart of the medians, readable on light and dark ground. */
 void bench_print_svg(const struct bench_report *report, FILE *stream);

@@ -13,7 +13,9 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "bench/arguments_private.h"
 #include "bench/benches_private.h"
+#include "bench/directory_private.h"
 #include "bench/guest_image_private.h"
 #include "bench/process_private.h"
 #include "bench/report_private.h"
@@ -26,7 +28,6 @@
 #define END_TIMEOUT_MS 5000
 
 #define MEMORY_MIB "256"
-#define MAX_ARGUMENTS 32
 
 /* ---- what is booted ---- */
 
@@ -78,12 +79,6 @@ static const struct way peer_ways[] = {
     {"microvm", {"-M", "microvm"}, false},
 };
 
-/* What the peer calls the accelerator that is most like husk's. */
-static const struct {
-    const char *husk;
-    const char *peer;
-} accelerators[] = {{"soft", "tcg"}, {"kvm", "kvm"}};
-
 /* Debian's packages seabios and qemu-system-data. */
 static const char *const firmware_files[] = {
     "/usr/share/seabios/bios-256k.bin",
@@ -105,21 +100,6 @@ struct multiboot {
     struct start *starts; /* one a row; owned */
 };
 
-static const char *peer_accel(const char *husk_accel)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(accelerators); i++)
-        if (strcmp(accelerators[i].husk, husk_accel) == 0)
-            return accelerators[i].peer;
-    return husk_accel;
-}
-
-static const char *file_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash == NULL ? path : slash + 1;
-}
-
 static int add_row(struct multiboot *bench, const struct bench_row *row,
                    const struct start *start, struct error *err)
 {
@@ -140,8 +120,11 @@ static int add_rows(struct multiboot *bench, const struct payload *payload,
                     const char *accel, struct error *err)
 {
     const char *peer = bench->options->peer;
-    struct bench_row row = {
-        .group = payload->name, .program = "husk", .accel = accel, .beside = accel};
+    struct bench_row row = {.group = payload->name,
+                            .program = "husk",
+                            .accel = accel,
+                            .beside = accel,
+                            .unit = "ms"};
 
     for (size_t i = 0; i < ARRAY_SIZE(husk_ways); i++) {
         row.way = husk_ways[i].name;
@@ -150,8 +133,8 @@ static int add_rows(struct multiboot *bench, const struct payload *payload,
     }
     if (peer == NULL)
         return 0;
-    row.program = file_name(peer);
-    row.accel = peer_accel(accel);
+    row.program = bench_file_name(peer);
+    row.accel = bench_peer_accel(accel);
     row.is_peer = true;
     for (size_t i = 0; i < ARRAY_SIZE(peer_ways); i++) {
         row.way = peer_ways[i].name;
@@ -172,26 +155,10 @@ static int add_all_rows(struct multiboot *bench, struct error *err)
 
 /* ---- the files ---- */
 
-static int make_directory(struct multiboot *bench, struct error *err)
-{
-    const char *parent = getenv("TMPDIR");
-
-    if (asprintf(&bench->directory, "%s/husk-bench-XXXXXX",
-                 parent == NULL ? "/tmp" : parent) < 0) {
-        bench->directory = NULL;
-        return error_set(err, ENOMEM, "out of memory for a file name");
-    }
-    if (mkdtemp(bench->directory) != NULL)
-        return 0;
-    error_set_errno(err, errno, "cannot make a directory like %s", bench->directory);
-    free(bench->directory);
-    bench->directory = NULL;
-    return err->code;
-}
-
 static int make_files(struct multiboot *bench, struct error *err)
 {
-    if (make_directory(bench, err) < 0)
+    bench->directory = bench_directory_make(err);
+    if (bench->directory == NULL)
         return err->code;
     for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
         int status =
@@ -218,18 +185,6 @@ static void remove_files(struct multiboot *bench)
 
 /* ---- one run ---- */
 
-struct arguments {
-    const char *words[MAX_ARGUMENTS];
-    size_t count;
-};
-
-static void append(struct arguments *arguments, const char *const *words)
-{
-    for (; *words != NULL && arguments->count + 1 < MAX_ARGUMENTS; words++)
-        arguments->words[arguments->count++] = *words;
-    arguments->words[arguments->count] = NULL;
-}
-
 static const char *find_firmware(void)
 {
     for (size_t i = 0; i < ARRAY_SIZE(firmware_files); i++)
@@ -239,7 +194,7 @@ static const char *find_firmware(void)
 }
 
 static int husk_arguments(const struct multiboot *bench, const struct bench_row *row,
-                          const struct start *start, struct arguments *arguments,
+                          const struct start *start, struct bench_arguments *arguments,
                           struct error *err)
 {
     const char *kernel = bench->images[start->payload->kernel].path;
@@ -247,36 +202,38 @@ static int husk_arguments(const struct multiboot *bench, const struct bench_row 
 
     if (start->way->needs_firmware && firmware == NULL)
         return error_set(err, ENOENT, "no SeaBIOS here; Debian's package is seabios");
-    append(arguments, (const char *[]){bench->options->husk, "run", "--accel", row->accel,
-                                       "--memory", MEMORY_MIB, "--debug-exit", "0xf4",
-                                       "--boot-timer=json", "--kernel", kernel, NULL});
+    bench_arguments_append(
+        arguments, (const char *[]){bench->options->husk, "run", "--accel", row->accel,
+                                    "--memory", MEMORY_MIB, "--debug-exit", "0xf4",
+                                    "--boot-timer=json", "--kernel", kernel, NULL});
     if (firmware != NULL)
-        append(arguments, (const char *[]){"--firmware", firmware, NULL});
-    append(arguments, start->way->arguments);
+        bench_arguments_append(arguments, (const char *[]){"--firmware", firmware, NULL});
+    bench_arguments_append(arguments, start->way->arguments);
     if (start->payload->module != NO_MODULE)
-        append(arguments,
-               (const char *[]){"--initrd", bench->images[start->payload->module].path,
-                                NULL});
+        bench_arguments_append(
+            arguments, (const char *[]){
+                           "--initrd", bench->images[start->payload->module].path, NULL});
     return 0;
 }
 
 /* No device that a kernel of this kind would not use. */
 static void peer_arguments(const struct multiboot *bench, const struct bench_row *row,
-                           const struct start *start, struct arguments *arguments)
+                           const struct start *start, struct bench_arguments *arguments)
 {
     const char *kernel = bench->images[start->payload->kernel].path;
 
-    append(arguments, (const char *[]){bench->options->peer, NULL});
-    append(arguments, start->way->arguments);
-    append(arguments,
-           (const char *[]){"-accel", row->accel, "-m", MEMORY_MIB, "-nodefaults",
-                            "-no-user-config", "-display", "none", "-serial", "stdio",
-                            "-device", "isa-debug-exit,iobase=0xf4,iosize=0x04",
-                            "-kernel", kernel, NULL});
+    bench_arguments_append(arguments, (const char *[]){bench->options->peer, NULL});
+    bench_arguments_append(arguments, start->way->arguments);
+    bench_arguments_append(arguments,
+                           (const char *[]){"-accel", row->accel, "-m", MEMORY_MIB,
+                                            "-nodefaults", "-no-user-config", "-display",
+                                            "none", "-serial", "stdio", "-device",
+                                            "isa-debug-exit,iobase=0xf4,iosize=0x04",
+                                            "-kernel", kernel, NULL});
     if (start->payload->module != NO_MODULE)
-        append(arguments,
-               (const char *[]){"-initrd", bench->images[start->payload->module].path,
-                                NULL});
+        bench_arguments_append(
+            arguments, (const char *[]){
+                           "-initrd", bench->images[start->payload->module].path, NULL});
 }
 
 static uint64_t count_of(const json_t *counters, const char *key)
@@ -307,7 +264,7 @@ static int measure_row(void *context, size_t index, double *sample_ms, struct er
     struct bench_row *row = &bench->report->rows[index];
     const struct start *start = &bench->starts[index];
     const struct payload *payload = start->payload;
-    struct arguments arguments = {.count = 0};
+    struct bench_arguments arguments = {.count = 0};
     char line[GUEST_IMAGE_LINE_BYTES];
     const struct bench_command command = {.arguments = arguments.words,
                                           .line = line,

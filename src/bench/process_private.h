@@ -1,21 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A program started as a child and watched: when did it print what is waited for, how did
- * it end. It runs in a process group of its own, so that a Ctrl-C reaches husk alone,
- * and dies with husk.
- */
+/* A child (child_private.h) of which one line is waited for: when it came, and how the
+ * process ended. */
 #ifndef HUSK_BENCH_PROCESS_PRIVATE_H
 #define HUSK_BENCH_PROCESS_PRIVATE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/resource.h>
-
-#include "base/error.h"
-
-/* Of each output the last bytes are kept. */
-#define BENCH_OUTPUT_BYTES 8192
+#include "bench/child_private.h"
 
 struct bench_command {
     const char *const *arguments; /* NULL-terminated; the first is looked for in PATH */
@@ -23,11 +12,6 @@ struct bench_command {
     uint64_t timeout_ms;          /* for that */
     uint64_t end_timeout_ms;      /* how long it may then go on before it is killed */
     int interrupt_fd;             /* readable: kill it and return -EINTR; -1: none */
-};
-
-struct bench_output {
-    char bytes[BENCH_OUTPUT_BYTES + 1]; /* text, NUL-terminated */
-    size_t size_bytes;
 };
 
 struct bench_process {
@@ -40,9 +24,9 @@ struct bench_process {
     struct bench_output errors;
 };
 
-/* Its standard input is empty, and it sees no HUSK_* variable. Fails if it cannot be
- * started, or ends or times out before the line came; the text says which, with the last
- * line of its standard error. *process is filled as far as known. */
+/* Its standard input is empty. Fails if it cannot be started, or ends or times out before
+ * the line came; the text says which, with the last line of its standard error. *process
+ * is filled as far as known. */
 int bench_process_run(const struct bench_command *command, struct bench_process *process,
                       struct error *err) MUST_CHECK;
 

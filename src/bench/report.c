@@ -16,7 +16,9 @@
 
 static const char *name_of(const struct bench_row *row, char name[NAME_BYTES])
 {
-    (void)snprintf(name, NAME_BYTES, "%s, %s %s, %s", row->group, row->program, row->way,
+    (void)snprintf(name, NAME_BYTES, "%s%s%s, %s%s%s, %s",
+                   row->set == NULL ? "" : row->set, row->set == NULL ? "" : ", ",
+                   row->group, row->program, row->way[0] == '\0' ? "" : " ", row->way,
                    row->accel);
     return name;
 }
@@ -42,7 +44,7 @@ int bench_report_add(struct bench_report *report, const struct bench_row *row,
         return error_set(err, ENOMEM, "out of memory for the results");
     }
     rows[report->row_count] = *row;
-    rows[report->row_count].samples_ms = samples;
+    rows[report->row_count].samples = samples;
     report->row_count++;
     return 0;
 }
@@ -50,8 +52,9 @@ int bench_report_add(struct bench_report *report, const struct bench_row *row,
 void bench_report_finish(struct bench_report *report)
 {
     for (size_t i = 0; i < report->row_count; i++)
-        free(report->rows[i].samples_ms);
+        free(report->rows[i].samples);
     free(report->rows);
+    free(report->texts);
     *report = (struct bench_report){.rows = NULL};
 }
 
@@ -61,7 +64,7 @@ static bool is_done(const struct bench_report *report, const struct bench_row *r
 {
     if (row->failure[0] != '\0' || row->sample_count >= report->runs)
         return true;
-    return row->sample_count >= SLOW_RUNS && row->samples_ms[0] > SLOW_MS;
+    return row->sample_count >= SLOW_RUNS && row->samples[0] > SLOW_MS;
 }
 
 static void tell_progress(const struct bench_options *options,
@@ -81,15 +84,15 @@ static int sample_row(struct bench_row *row, size_t index, bench_sample *sample,
                       void *context)
 {
     struct error failure = ERROR_NONE;
-    double sample_ms = 0;
-    int status = sample(context, index, &sample_ms, &failure);
+    double value = 0;
+    int status = sample(context, index, &value, &failure);
 
     if (status == -EINTR)
         return status;
     if (status < 0)
         (void)snprintf(row->failure, sizeof(row->failure), "%s", failure.text);
     else
-        row->samples_ms[row->sample_count++] = sample_ms;
+        row->samples[row->sample_count++] = value;
     return 0;
 }
 

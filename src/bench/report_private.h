@@ -13,10 +13,9 @@ bool bench_row_is_wanted(const struct bench_options *options,
 int bench_report_add(struct bench_report *report, const struct bench_row *row,
                      struct error *err) MUST_CHECK;
 
-/* Takes one sample of report->rows[index] into *sample_ms. What it fails with becomes the
+/* Takes one sample of report->rows[index] into *value. What it fails with becomes the
  * row's failure, except -EINTR. */
-typedef int bench_sample(void *context, size_t index, double *sample_ms,
-                         struct error *err);
+typedef int bench_sample(void *context, size_t index, double *value, struct error *err);
 
 /* Runs all rows in turn, as often as the report's runs say; one that has failed is not
  * run again, and one that takes long only SLOW_RUNS times. Sets report->interrupted. */

@@ -68,6 +68,18 @@ struct bench_statistics bench_statistics(const double *samples, size_t count)
 
 /* ---- two rows ---- */
 
+static bool is_same_text(const char *left, const char *right)
+{
+    return left == right || (left != NULL && right != NULL && strcmp(left, right) == 0);
+}
+
+bool bench_is_comparable(const struct bench_row *left, const struct bench_row *right)
+{
+    return is_same_text(left->set, right->set) &&
+           strcmp(left->group, right->group) == 0 &&
+           strcmp(left->beside, right->beside) == 0;
+}
+
 static const struct bench_row *find_peer_row(const struct bench_report *report,
                                              const struct bench_row *row, const char *way)
 {
@@ -75,8 +87,7 @@ static const struct bench_row *find_peer_row(const struct bench_report *report,
         const struct bench_row *other = &report->rows[i];
 
         if (other->is_peer && strcmp(other->way, way) == 0 &&
-            strcmp(other->group, row->group) == 0 &&
-            strcmp(other->beside, row->beside) == 0)
+            bench_is_comparable(other, row))
             return other;
     }
     return NULL;
@@ -86,11 +97,69 @@ double bench_ratio(const struct bench_report *report, const struct bench_row *ro
                    const char *way)
 {
     const struct bench_row *other = find_peer_row(report, row, way);
+    double median;
+    double other_median;
 
     if (other == NULL || other->sample_count == 0 || row->sample_count == 0)
         return -1;
-    return median_of(other->samples_ms, other->sample_count) /
-           median_of(row->samples_ms, row->sample_count);
+    median = median_of(row->samples, row->sample_count);
+    other_median = median_of(other->samples, other->sample_count);
+    if (median <= 0 || other_median <= 0)
+        return -1;
+    return row->more_is_better ? median / other_median : other_median / median;
+}
+
+static double power(double value, size_t exponent)
+{
+    double product = 1;
+
+    for (size_t i = 0; i < exponent; i++)
+        product *= value;
+    return product;
+}
+
+/* The positive number whose power is `value`, found by halves. */
+static double root(double value, size_t degree)
+{
+    double low = 0;
+    double high = value > 1 ? value : 1;
+
+    for (;;) {
+        double middle = low + (high - low) / 2;
+
+        if (middle <= low || middle >= high)
+            return middle;
+        if (power(middle, degree) > value)
+            high = middle;
+        else
+            low = middle;
+    }
+}
+
+static bool is_same_set(const struct bench_row *left, const struct bench_row *right)
+{
+    return left->set != NULL && is_same_text(left->set, right->set) &&
+           strcmp(left->program, right->program) == 0 &&
+           strcmp(left->way, right->way) == 0 && strcmp(left->beside, right->beside) == 0;
+}
+
+double bench_set_ratio(const struct bench_report *report, const struct bench_row *row,
+                       const char *way, size_t *count)
+{
+    double product = 1;
+
+    *count = 0;
+    for (size_t i = 0; i < report->row_count; i++) {
+        double ratio = is_same_set(row, &report->rows[i])
+                           ? bench_ratio(report, &report->rows[i], way)
+                           : -1;
+
+        if (ratio < 0)
+            continue;
+        product *= ratio;
+        (*count)++;
+    }
+    return *count == 0 ? -1 : root(product, *count);
 }
 
 static bool is_among(const char *word, const char **words, size_t count)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A report as a bar chart: one panel for each accelerator, in which all bars have the
- * same scale. Colours follow the reader's light or dark ground. */
+/* A report as a bar chart: one panel for each accelerator and unit, in which all bars
+ * have the same scale. Colours follow the reader's light or dark ground. */
 #include <string.h>
 
 #include "bench/bench.h"
@@ -76,20 +76,20 @@ static void print_bar(const struct chart *chart, const struct bench_row *row,
         print_text(chart, start, "note", "no result");
         return;
     }
-    median = bench_statistics(row->samples_ms, row->sample_count).median;
+    median = bench_statistics(row->samples, row->sample_count).median;
     width = longest > 0 ? median / longest * BAR_WIDTH : 0;
     (void)fprintf(chart->stream,
                   "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" "
                   "class=\"%s\"/>\n",
                   start, chart->y - BAR_HEIGHT + 2, width, BAR_HEIGHT,
                   row->is_peer ? "peer" : "husk");
-    (void)snprintf(text, sizeof(text), "%.2f ms", median);
+    (void)snprintf(text, sizeof(text), "%.2f %s", median, row->unit);
     print_text(chart, start + (int)width + 6, "row", text);
 }
 
 static bool is_in_panel(const struct bench_row *row, const struct bench_row *first)
 {
-    return strcmp(row->beside, first->beside) == 0;
+    return strcmp(row->beside, first->beside) == 0 && strcmp(row->unit, first->unit) == 0;
 }
 
 static bool starts_panel(const struct bench_report *report, size_t index)
@@ -116,7 +116,7 @@ static double longest_median(const struct bench_report *report, size_t first)
             break;
         if (row->sample_count == 0)
             continue;
-        median = bench_statistics(row->samples_ms, row->sample_count).median;
+        median = bench_statistics(row->samples, row->sample_count).median;
         if (median > longest)
             longest = median;
     }
@@ -140,7 +140,7 @@ static void print_panel_title(struct chart *chart, const struct bench_row *row)
     char text[128];
 
     chart->y += LINE_HEIGHT;
-    (void)snprintf(text, sizeof(text), "accelerator %s", row->beside);
+    (void)snprintf(text, sizeof(text), "accelerator %s, %s", row->beside, row->unit);
     print_text(chart, MARGIN, "title", text);
     chart->y += LINE_HEIGHT;
 }

@@ -62,7 +62,7 @@ static void print_row(const struct columns *columns, const struct bench_report *
                       row->failure[0] == '\0' ? "not measured" : row->failure);
         return;
     }
-    statistics = bench_statistics(row->samples_ms, row->sample_count);
+    statistics = bench_statistics(row->samples, row->sample_count);
     (void)fprintf(stream, " %9.2f %9.2f %9.2f", statistics.median, statistics.mean,
                   statistics.deviation);
     print_ratios(columns, report, row, stream);

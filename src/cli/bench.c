@@ -15,16 +15,16 @@
 #include "cli/cli.h"
 #include "config/config.h"
 
-#define DEFAULT_RUNS 10
-#define DEFAULT_ACCELS "soft,kvm"
-
 struct request {
     const struct bench *bench;
     struct bench_options options;
     char *accels; /* owned; options.accels point into it */
+    char *tiers;  /* the same of options.tiers */
+    char *engines;
     const char *svg_path;
     FILE *svg; /* open from the start: a measurement takes minutes */
     bool json;
+    unsigned given; /* bits, by the index in `options` */
 };
 
 /* ---- arguments ---- */
@@ -76,33 +76,95 @@ static int check_accel(const char *name, struct error *err)
                      name);
 }
 
+/* Cuts `value` at its commas into `words`. *copy, which they point into, is replaced. */
+static int split(const char *spelling, const char *value, char **copy, const char **words,
+                 size_t room, size_t *count, struct error *err)
+{
+    char *position = NULL;
+
+    free(*copy);
+    *count = 0;
+    *copy = strdup(value);
+    if (*copy == NULL)
+        return error_set(err, ENOMEM, "out of memory for the arguments");
+    for (char *word = strtok_r(*copy, ",", &position); word != NULL;
+         word = strtok_r(NULL, ",", &position)) {
+        if (*count == room)
+            return error_set(err, EINVAL, "%s '%s': more than %zu names", spelling, value,
+                             room);
+        words[(*count)++] = word;
+    }
+    if (*count == 0)
+        return error_set(err, EINVAL, "%s '%s': has no names", spelling, value);
+    return 0;
+}
+
 static int set_accels(struct request *request, const char *value, struct error *err)
 {
     struct bench_options *options = &request->options;
-    char *position = NULL;
 
-    free(request->accels);
-    options->accel_count = 0;
-    request->accels = strdup(value);
-    if (request->accels == NULL)
-        return error_set(err, ENOMEM, "out of memory for the arguments");
-    for (char *word = strtok_r(request->accels, ",", &position); word != NULL;
-         word = strtok_r(NULL, ",", &position)) {
-        if (options->accel_count == BENCH_MAX_ACCELS)
-            return error_set(err, EINVAL, "--accel '%s': more than %d names", value,
-                             BENCH_MAX_ACCELS);
-        if (check_accel(word, err) < 0)
+    if (split("--accel", value, &request->accels, options->accels, BENCH_MAX_ACCELS,
+              &options->accel_count, err) < 0)
+        return err->code;
+    for (size_t i = 0; i < options->accel_count; i++)
+        if (check_accel(options->accels[i], err) < 0)
             return err->code;
-        options->accels[options->accel_count++] = word;
-    }
-    if (options->accel_count == 0)
-        return error_set(err, EINVAL, "--accel needs a value: --accel " DEFAULT_ACCELS);
+    return 0;
+}
+
+static int set_tiers(struct request *request, const char *value, struct error *err)
+{
+    struct bench_options *options = &request->options;
+
+    return split("--tier", value, &request->tiers, options->tiers, BENCH_MAX_TIERS,
+                 &options->tier_count, err);
+}
+
+static int set_kernel(struct request *request, const char *value, struct error *err)
+{
+    (void)err;
+    request->options.kernel = value;
+    return 0;
+}
+
+static int set_guest(struct request *request, const char *value, struct error *err)
+{
+    (void)err;
+    request->options.guest = value;
+    return 0;
+}
+
+static int set_engines(struct request *request, const char *value, struct error *err)
+{
+    struct bench_options *options = &request->options;
+
+    return split("--engine", value, &request->engines, options->engines,
+                 BENCH_MAX_ENGINES, &options->engine_count, err);
+}
+
+static int set_size(struct request *request, const char *value, struct error *err)
+{
+    uint64_t size_bytes;
+
+    if (config_parse_size(value, &size_bytes, err) < 0)
+        return error_prefix(err, "--size");
+    if (size_bytes < BENCH_MIN_SIZE_BYTES || size_bytes > BENCH_MAX_SIZE_BYTES)
+        return error_set(err, EINVAL, "--size '%s': must be 16M to 64G", value);
+    request->options.size_bytes = size_bytes;
+    return 0;
+}
+
+static int set_programs(struct request *request, const char *value, struct error *err)
+{
+    (void)err;
+    request->options.programs = value;
     return 0;
 }
 
 static const struct option {
     const char *spelling;
     const char *value; /* what it is called; NULL: it takes none, and is --json */
+    bool is_special;   /* only benches that name it take it */
     int (*set)(struct request *request, const char *value, struct error *err);
 } options[] = {
     {.spelling = "--peer", .value = "PROGRAM", .set = set_peer},
@@ -110,6 +172,12 @@ static const struct option {
     {.spelling = "--accel", .value = "LIST", .set = set_accels},
     {.spelling = "--only", .value = "TEXT", .set = set_only},
     {.spelling = "--svg", .value = "FILE", .set = set_svg},
+    {.spelling = "--kernel", .value = "FILE", .is_special = true, .set = set_kernel},
+    {.spelling = "--programs", .value = "LIST", .is_special = true, .set = set_programs},
+    {.spelling = "--tier", .value = "LIST", .is_special = true, .set = set_tiers},
+    {.spelling = "--engine", .value = "LIST", .is_special = true, .set = set_engines},
+    {.spelling = "--size", .value = "SIZE", .is_special = true, .set = set_size},
+    {.spelling = "--guest", .value = "DIRECTORY", .is_special = true, .set = set_guest},
     {.spelling = "--json"},
 };
 
@@ -148,6 +216,7 @@ static int parse_option(int argc, char **argv, int *at, struct request *request,
 
     if (option == NULL)
         return refuse_option(word, err);
+    request->given |= 1u << (option - options);
     if (option->value == NULL) {
         request->json = true;
         return value == NULL
@@ -185,14 +254,30 @@ static int choose_bench(struct request *request, const char *name, struct error 
     return 0;
 }
 
+static bool takes_option(const struct bench *bench, const char *spelling)
+{
+    for (size_t i = 0; bench->options != NULL && bench->options[i] != NULL; i++)
+        if (strcmp(bench->options[i], spelling) == 0)
+            return true;
+    return false;
+}
+
+static int check_options(const struct request *request, struct error *err)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+        if (options[i].is_special && (request->given & 1u << i) != 0 &&
+            !takes_option(request->bench, options[i].spelling))
+            return error_set(err, EINVAL, "bench %s takes no %s", request->bench->name,
+                             options[i].spelling);
+    return 0;
+}
+
 /* The bench to run; NULL: the arguments are wrong. */
 static const struct bench *parse(int argc, char **argv, struct request *request,
                                  struct error *err)
 {
     char names[128];
 
-    if (set_accels(request, DEFAULT_ACCELS, err) < 0)
-        return NULL;
     for (int i = 0; i < argc; i++) {
         int status = argv[i][0] == '-' ? parse_option(argc, argv, &i, request, err)
                                        : choose_bench(request, argv[i], err);
@@ -200,9 +285,17 @@ static const struct bench *parse(int argc, char **argv, struct request *request,
         if (status < 0)
             return NULL;
     }
-    if (request->bench == NULL)
+    if (request->bench == NULL) {
         (void)error_set(err, EINVAL, "bench needs a name: %s",
                         bench_names(names, sizeof(names)));
+        return NULL;
+    }
+    if (request->options.runs == 0)
+        request->options.runs = request->bench->runs;
+    if (check_options(request, err) < 0 ||
+        (request->options.accel_count == 0 &&
+         set_accels(request, request->bench->accels, err) < 0))
+        return NULL;
     return request->bench;
 }
 
@@ -279,7 +372,7 @@ static int report_results(struct request *request, const struct bench_report *re
                           struct error *err)
 {
     if (!request->json)
-        bench_print_table(report, stdout);
+        request->bench->print_table(report, stdout);
     else if (bench_print_json(report, stdout, err) < 0)
         return err->code;
     return request->svg == NULL ? 0 : write_svg(request, report, err);
@@ -326,13 +419,14 @@ static int run(const struct bench *bench, struct request *request, struct error 
 
 int cli_bench(int argc, char **argv, struct error *err)
 {
-    struct request request = {
-        .options = {.husk = "/proc/self/exe", .runs = DEFAULT_RUNS, .interrupt_fd = -1}};
+    struct request request = {.options = {.husk = "/proc/self/exe", .interrupt_fd = -1}};
     const struct bench *bench = parse(argc, argv, &request, err);
     int code = bench == NULL ? EXIT_USAGE : run(bench, &request, err);
 
     if (request.svg != NULL)
         (void)fclose(request.svg);
     free(request.accels);
+    free(request.tiers);
+    free(request.engines);
     return code;
 }

@@ -189,6 +189,6 @@ def test_name_that_no_row_has_is_told():
 
 
 def test_unknown_bench_is_a_usage_error():
-    result = husk.run("bench", "disk")
+    result = husk.run("bench", "tape")
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr == "husk: unknown bench 'disk'; there is: multiboot\n"
+    assert result.stderr == "husk: unknown bench 'tape'; there is: multiboot, cpu, disk, boot\n"

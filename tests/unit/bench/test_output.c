@@ -23,7 +23,8 @@ static struct bench_row rows[] = {
      .way = "placed",
      .accel = "soft",
      .beside = "soft",
-     .samples_ms = fast,
+     .unit = "ms",
+     .samples = fast,
      .sample_count = 3,
      .counters = {.known = true,
                   .port_exits = 41,
@@ -34,21 +35,26 @@ static struct bench_row rows[] = {
      .way = "firmware",
      .accel = "soft",
      .beside = "soft",
+     .unit = "ms",
      .failure = "no \"SeaBIOS\" <here>"},
     {.group = "8 MiB & more",
      .program = "qemu",
      .way = "q35 dma",
      .accel = "tcg",
      .beside = "soft",
+     .unit = "ms",
      .is_peer = true,
-     .samples_ms = slow,
+     .samples = slow,
      .sample_count = 2,
      .failure = "no line within 60.0 s"},
-    {.group = "8 MiB & more",
-     .program = "husk",
-     .way = "placed",
-     .accel = "kvm",
-     .beside = "kvm"},
+    {
+        .group = "8 MiB & more",
+        .program = "husk",
+        .way = "placed",
+        .accel = "kvm",
+        .beside = "kvm",
+        .unit = "ms",
+    },
 };
 
 static struct bench_report make_report(size_t row_count)
@@ -161,8 +167,8 @@ static void json_has_one_schema_for_all_benches(void **state)
 
     (void)state;
     assert_json(document, "{\"schema\": 1, \"bench\": \"example\", \"measure\": "
-                          "\"time, in ms\", \"unit\": \"ms\", \"runs\": 3, "
-                          "\"interrupted\": false, \"rows\": []}");
+                          "\"time, in ms\", \"unit\": null, \"runs\": 3, "
+                          "\"interrupted\": false, \"rows\": [], \"means\": []}");
     json_decref(document);
 }
 
@@ -174,19 +180,23 @@ static void json_rows_have_everything_known_and_null_for_the_rest(void **state)
 
     (void)state;
     assert_int_equal(json_array_size(array), ARRAY_SIZE(rows));
-    assert_json(json_array_get(array, 0),
-                "{\"group\": \"8 MiB & more\", \"program\": \"husk\", \"way\": "
-                "\"placed\", \"accel\": \"soft\", \"beside\": \"soft\", \"peer\": false, "
-                "\"samples\": [4.0, 5.0, 9.0], \"median\": 5.0, \"mean\": 6.0, "
-                "\"deviation\": 2.64575, \"ratios\": {\"q35 dma\": 5.0}, \"counters\": "
-                "{\"port_exits\": 41, \"fw_cfg_port_bytes\": 36, \"fw_cfg_dma_bytes\": "
-                "208080}, \"failure\": null}");
-    assert_json(json_array_get(array, 1),
-                "{\"group\": \"8 MiB & more\", \"program\": \"husk\", \"way\": "
-                "\"firmware\", \"accel\": \"soft\", \"beside\": \"soft\", \"peer\": "
-                "false, \"samples\": [], \"median\": null, \"mean\": null, "
-                "\"deviation\": null, \"ratios\": {\"q35 dma\": null}, \"counters\": "
-                "null, \"failure\": \"no \\\"SeaBIOS\\\" <here>\"}");
+    assert_json(
+        json_array_get(array, 0),
+        "{\"set\": null, \"group\": \"8 MiB & more\", \"program\": \"husk\", \"way\": "
+        "\"placed\", \"accel\": \"soft\", \"beside\": \"soft\", \"peer\": false, "
+        "\"unit\": \"ms\", \"more_is_better\": false, \"samples\": [4.0, 5.0, "
+        "9.0], \"median\": 5.0, \"mean\": 6.0, "
+        "\"deviation\": 2.64575, \"ratios\": {\"q35 dma\": 5.0}, \"counters\": "
+        "{\"port_exits\": 41, \"fw_cfg_port_bytes\": 36, \"fw_cfg_dma_bytes\": "
+        "208080}, \"failure\": null}");
+    assert_json(
+        json_array_get(array, 1),
+        "{\"set\": null, \"group\": \"8 MiB & more\", \"program\": \"husk\", \"way\": "
+        "\"firmware\", \"accel\": \"soft\", \"beside\": \"soft\", \"peer\": "
+        "false, \"unit\": \"ms\", \"more_is_better\": false, \"samples\": [], "
+        "\"median\": null, \"mean\": null, "
+        "\"deviation\": null, \"ratios\": {\"q35 dma\": null}, \"counters\": "
+        "null, \"failure\": \"no \\\"SeaBIOS\\\" <here>\"}");
     json_decref(document);
 }
 
@@ -241,8 +251,26 @@ static void svg_bars_of_one_accelerator_have_one_scale(void **state)
     (void)state;
     assert_non_null(strstr(text, "width=\"93.6\" height=\"13\" class=\"husk\""));
     assert_non_null(strstr(text, "width=\"468.0\" height=\"13\" class=\"peer\""));
-    assert_int_equal(occurrences(text, ">accelerator soft</text>"), 1);
-    assert_int_equal(occurrences(text, ">accelerator kvm</text>"), 1);
+    assert_int_equal(occurrences(text, ">accelerator soft, ms</text>"), 1);
+    assert_int_equal(occurrences(text, ">accelerator kvm, ms</text>"), 1);
+    free(text);
+}
+
+static void svg_bars_of_another_unit_have_a_scale_of_their_own(void **state)
+{
+    struct bench_row two[] = {rows[0], rows[2]};
+    struct bench_report report = make_report(ARRAY_SIZE(two));
+    char *text;
+
+    (void)state;
+    two[1].unit = "MiB/s";
+    report.rows = two;
+    text = text_of(&report, bench_print_svg);
+    assert_non_null(strstr(text, "width=\"468.0\" height=\"13\" class=\"husk\""));
+    assert_non_null(strstr(text, "width=\"468.0\" height=\"13\" class=\"peer\""));
+    assert_int_equal(occurrences(text, ">accelerator soft, ms</text>"), 1);
+    assert_int_equal(occurrences(text, ">accelerator soft, MiB/s</text>"), 1);
+    assert_int_equal(occurrences(text, ">25.00 MiB/s</text>"), 1);
     free(text);
 }
 
@@ -268,6 +296,7 @@ int main(void)
         cmocka_unit_test(a_name_that_is_no_utf_8_is_an_error_and_no_broken_document),
         cmocka_unit_test(svg_has_a_bar_for_each_row_with_samples),
         cmocka_unit_test(svg_bars_of_one_accelerator_have_one_scale),
+        cmocka_unit_test(svg_bars_of_another_unit_have_a_scale_of_their_own),
         cmocka_unit_test(svg_follows_the_readers_ground_and_escapes_names),
     };
 

@@ -79,27 +79,31 @@ static struct bench_row rows[] = {
     {.group = "small",
      .way = "placed",
      .beside = "soft",
-     .samples_ms = fast,
+     .unit = "ms",
+     .samples = fast,
      .sample_count = 3},
     {.group = "small",
      .way = "q35",
      .beside = "soft",
+     .unit = "ms",
      .is_peer = true,
-     .samples_ms = slow,
+     .samples = slow,
      .sample_count = 3},
     {.group = "small", .way = "microvm", .beside = "soft", .is_peer = true},
     {.group = "large",
      .way = "placed",
      .beside = "soft",
-     .samples_ms = fast,
+     .unit = "ms",
+     .samples = fast,
      .sample_count = 3},
     {.group = "large",
      .way = "microvm",
      .beside = "kvm",
+     .unit = "ms",
      .is_peer = true,
-     .samples_ms = slow,
+     .samples = slow,
      .sample_count = 3},
-    {.group = "large", .way = "firmware", .beside = "soft"},
+    {.group = "large", .way = "firmware", .beside = "soft", .unit = "ms"},
 };
 static const struct bench_report report = {.rows = rows, .row_count = ARRAY_SIZE(rows)};
 
@@ -113,6 +117,34 @@ static void a_peer_compared_with_itself_is_as_fast(void **state)
 {
     (void)state;
     assert_true(bench_ratio(&report, &rows[1], "q35") == 1);
+}
+
+static void
+a_ratio_of_what_is_better_if_there_is_more_says_how_many_times_as_much(void **state)
+{
+    struct bench_row more[] = {rows[0], rows[1]};
+    const struct bench_report of_more = {.rows = more, .row_count = ARRAY_SIZE(more)};
+
+    (void)state;
+    more[0].more_is_better = true;
+    assert_true(bench_ratio(&of_more, &more[0], "q35") == 0.25);
+}
+
+static void nothing_is_a_multiple_of_zero(void **state)
+{
+    double zero[] = {0};
+    struct bench_row some[] = {rows[0], rows[1]};
+    const struct bench_report of_some = {.rows = some, .row_count = ARRAY_SIZE(some)};
+
+    (void)state;
+    some[0].samples = zero;
+    some[0].sample_count = 1;
+    assert_true(bench_ratio(&of_some, &some[0], "q35") < 0);
+    some[1].samples = zero;
+    some[1].sample_count = 1;
+    assert_true(bench_ratio(&of_some, &some[0], "q35") < 0);
+    some[0].more_is_better = true;
+    assert_true(bench_ratio(&of_some, &some[0], "q35") < 0);
 }
 
 static void there_is_no_ratio_without_samples_on_both_sides(void **state)
@@ -151,6 +183,9 @@ int main(void)
         cmocka_unit_test(takes_as_many_samples_as_there_can_be_runs),
         cmocka_unit_test(ratio_is_of_the_peers_median_to_the_rows),
         cmocka_unit_test(a_peer_compared_with_itself_is_as_fast),
+        cmocka_unit_test(
+            a_ratio_of_what_is_better_if_there_is_more_says_how_many_times_as_much),
+        cmocka_unit_test(nothing_is_a_multiple_of_zero),
         cmocka_unit_test(there_is_no_ratio_without_samples_on_both_sides),
         cmocka_unit_test(other_things_and_other_accelerators_are_not_compared),
         cmocka_unit_test(peers_ways_are_named_once_and_in_order),

@@ -31,6 +31,7 @@ const struct accel_ops *const accels[] = {&kvm, &soft, NULL};
 static struct bench_options asked; /* of the last call */
 static char asked_accels[64];
 static char asked_only[64];
+static char asked_tiers[64];
 
 /* What the next call does. */
 static bool measures_nothing;
@@ -50,6 +51,13 @@ static int note(const struct bench_options *options, struct bench_report *report
         (void)snprintf(asked_accels + used, sizeof(asked_accels) - used, "%s ",
                        options->accels[i]);
     }
+    asked_tiers[0] = '\0';
+    for (size_t i = 0; i < options->tier_count; i++) {
+        size_t used = strlen(asked_tiers);
+
+        (void)snprintf(asked_tiers + used, sizeof(asked_tiers) - used, "%s ",
+                       options->tiers[i]);
+    }
     (void)snprintf(asked_only, sizeof(asked_only), "%s",
                    options->only == NULL ? "all" : options->only);
     if (fails)
@@ -63,10 +71,11 @@ static int note(const struct bench_options *options, struct bench_report *report
                                          .way = "w",
                                          .accel = "a",
                                          .beside = "a",
-                                         .samples_ms = malloc(sizeof(sample)),
+                                         .unit = "ms",
+                                         .samples = malloc(sizeof(sample)),
                                          .sample_count = measures_nothing ? 0 : 1};
-    assert_non_null(report->rows[0].samples_ms);
-    report->rows[0].samples_ms[0] = sample;
+    assert_non_null(report->rows[0].samples);
+    report->rows[0].samples[0] = sample;
     report->interrupted = is_interrupted;
     if (is_interrupted)
         (void)raise(SIGTERM); /* blocked, so it waits in the descriptor */
@@ -74,8 +83,19 @@ static int note(const struct bench_options *options, struct bench_report *report
 }
 
 const struct bench benches[] = {
-    {"noting", "notes what it is asked for", note},
-    {"other", "the same", note},
+    {.name = "noting",
+     .summary = "notes what it is asked for",
+     .runs = 10,
+     .accels = "soft,kvm",
+     .options = (const char *const[]){"--programs", "--tier", NULL},
+     .run = note,
+     .print_table = bench_print_table},
+    {.name = "other",
+     .summary = "the same",
+     .runs = 10,
+     .accels = "soft,kvm",
+     .run = note,
+     .print_table = bench_print_table},
     {.name = NULL},
 };
 
@@ -158,6 +178,22 @@ static void options_stand_before_and_behind_the_name(void **state)
     assert_string_equal(asked_accels, "soft kvm ");
 }
 
+static void options_of_a_bench_reach_it_and_no_other(void **state)
+{
+    (void)state;
+    assert_int_equal(run("--tier=one,two", "noting", "--programs", "a,b", NULL),
+                     EXIT_SUCCESS);
+    assert_string_equal(asked_tiers, "one two ");
+    assert_non_null(asked.programs);
+    assert_int_equal(run("noting", NULL), EXIT_SUCCESS);
+    assert_string_equal(asked_tiers, "");
+    assert_null(asked.programs);
+    assert_int_equal(run("--tier", "one", "other", NULL), EXIT_USAGE);
+    assert_string_equal(err.text, "bench other takes no --tier");
+    assert_int_equal(run("noting", "--kernel", "x", NULL), EXIT_USAGE);
+    assert_string_equal(err.text, "bench noting takes no --kernel");
+}
+
 static void assert_refused(const char *first, const char *second, const char *expected)
 {
     assert_int_equal(run(first, second, NULL), EXIT_USAGE);
@@ -203,7 +239,7 @@ static void wrong_values_are_refused_with_the_range(void **state)
                        wrong[i]);
         assert_refused("noting", option, expected);
     }
-    assert_refused("noting", "--accel=,", "--accel needs a value: --accel soft,kvm");
+    assert_refused("noting", "--accel=,", "--accel ',': has no names");
     assert_refused("noting", "--accel=kvm,kvm,kvm,kvm,kvm",
                    "--accel 'kvm,kvm,kvm,kvm,kvm': more than 4 names");
 }
@@ -276,6 +312,7 @@ int main(void)
         cmocka_unit_test_setup(defaults_are_ten_runs_on_both_accelerators_without_peer,
                                reset),
         cmocka_unit_test_setup(options_stand_before_and_behind_the_name, reset),
+        cmocka_unit_test_setup(options_of_a_bench_reach_it_and_no_other, reset),
         cmocka_unit_test_setup(a_bench_must_be_named, reset),
         cmocka_unit_test_setup(wrong_options_are_refused_with_the_nearest, reset),
         cmocka_unit_test_setup(wrong_values_are_refused_with_the_range, reset),

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The places where a bench's files are; see files_private.h. */
+#include "bench/files_private.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+/* The directory of husk's own executable: what belongs to it is found from there. */
+static int own_directory(char directory[PATH_MAX], struct error *err)
+{
+    ssize_t size = readlink("/proc/self/exe", directory, PATH_MAX - 1);
+
+    if (size <= 0)
+        return error_set_errno(err, errno, "cannot find out where husk itself is");
+    directory[size] = '\0';
+    *strrchr(directory, '/') = '\0';
+    return 0;
+}
+
+/* `start` and what follows, without "..", or as it is if there is no such file. */
+static char *join(const char *start, const char *middle, const char *end)
+{
+    char *path = NULL;
+    char *simple;
+
+    if (asprintf(&path, "%s%s%s", start, middle, end) < 0)
+        return NULL;
+    simple = realpath(path, NULL);
+    if (simple == NULL)
+        return path;
+    free(path);
+    return simple;
+}
+
+/* The first of both that can be read; frees the other. */
+static char *choose(char *first, char *second)
+{
+    if (first != NULL && access(first, R_OK) == 0) {
+        free(second);
+        return first;
+    }
+    free(first);
+    if (second != NULL && access(second, R_OK) == 0)
+        return second;
+    free(second);
+    return NULL;
+}
+
+char *bench_find_kernel(const char *asked, const char *flavour, struct error *err)
+{
+    char directory[PATH_MAX];
+    struct utsname host;
+    char *found;
+
+    if (asked != NULL) {
+        found = choose(join(asked, "", ""), NULL);
+        if (found == NULL)
+            (void)error_set_errno(err, errno, "--kernel %s", asked);
+        return found;
+    }
+    if (own_directory(directory, err) < 0)
+        return NULL;
+    (void)uname(&host);
+    strcat(directory, "/../kernels/");
+    found = choose(join(directory, flavour, "/vmlinuz"),
+                   join("/boot/vmlinuz-", host.release, ""));
+    if (found == NULL)
+        (void)error_set(err, ENOENT,
+                        "no kernel to boot, neither %s%s/vmlinuz nor /boot/vmlinuz-%s; "
+                        "tools/get-kernel fetches Debian's, --kernel names another",
+                        directory, flavour, host.release);
+    return found;
+}
+
+char *bench_find_guest(const char *name, struct error *err)
+{
+    char directory[PATH_MAX];
+    char *found;
+
+    if (own_directory(directory, err) < 0)
+        return NULL;
+    found = choose(join(directory, "/../bench/", name),
+                   join(directory, "/../share/husk/bench/", name));
+    if (found == NULL)
+        (void)error_set(err, ENOENT,
+                        "the bench's file %s is in neither %s/../bench nor "
+                        "%s/../share/husk/bench; it is built with husk (ninja without a "
+                        "target)",
+                        name, directory, directory);
+    return found;
+}
+
+/* True if all that the guest is made of is there. */
+static bool is_disk_guest(const char *directory)
+{
+    char *kernel = join(directory, "/", "vmlinuz");
+    char *initramfs = join(directory, "/", "initramfs");
+    bool found = kernel != NULL && access(kernel, R_OK) == 0 && initramfs != NULL &&
+                 access(initramfs, R_OK) == 0;
+
+    free(kernel);
+    free(initramfs);
+    return found;
+}
+
+char *bench_find_disk_guest(const char *asked, struct error *err)
+{
+    char own[PATH_MAX];
+    char *directory;
+
+    if (asked == NULL && own_directory(own, err) < 0)
+        return NULL;
+    directory = asked != NULL ? join(asked, "", "") : join(own, "/../", "disk-bench");
+    if (directory != NULL && is_disk_guest(directory))
+        return directory;
+    (void)error_set(err, -ENOENT,
+                    "no guest to measure disks in, vmlinuz and initramfs in %s: "
+                    "tools/make-disk-bench-guest DIRECTORY makes one of Debian's kernel, "
+                    "fio and bonnie++, --guest DIRECTORY names it",
+                    directory == NULL ? "build/disk-bench" : directory);
+    free(directory);
+    return NULL;
+}
