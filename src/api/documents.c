@@ -13,13 +13,6 @@
 
 #define SCHEMA_VERSION 1
 
-/* What the kernel accounts to this process, guest memory included (proc(5)). */
-struct process_memory {
-    uint64_t rss_bytes;
-    uint64_t pss_bytes; /* shared pages counted in parts */
-    uint64_t private_bytes;
-};
-
 json_t *document_text(const char *text)
 {
     json_t *string = json_string(text);
@@ -86,15 +79,72 @@ static json_t *counters_object(const struct vm *vm)
 
     vm_counters(vm, &counters);
     return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "retired_instructions",
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "retired_instructions",
         counters.counts_instructions ? count(counters.retired_instructions) : json_null(),
         "port_exits", count(counters.port_exits), "mmio_exits",
-        count(counters.mmio_exits), "kicks", count(counters.kicks), "resets",
-        count(counters.resets), "console_bytes_out", count(counters.console_bytes_out),
-        "console_bytes_in", count(counters.console_bytes_in), "fw_cfg_port_bytes",
+        count(counters.mmio_exits), "kicks", count(counters.kicks),
+        "ioeventfd_notifications", count(counters.ioeventfd_notifications),
+        "irqfd_interrupts", count(counters.irqfd_interrupts), "resets",
+        count(counters.resets), "idle_looks", count(counters.idle_looks),
+        "idle_zero_bytes", count(counters.idle_zero_bytes), "idle_common_bytes",
+        count(counters.idle_common_bytes), "console_bytes_out",
+        count(counters.console_bytes_out), "console_bytes_in",
+        count(counters.console_bytes_in), "fw_cfg_port_bytes",
         count(counters.fw_cfg_port_bytes), "fw_cfg_dma_bytes",
         count(counters.fw_cfg_dma_bytes), "fw_cfg_dma_operations",
         count(counters.fw_cfg_dma_operations));
+}
+
+static json_t *disk_object(const struct vm *vm, size_t index)
+{
+    static const char *const names[DISK_OPERATIONS] = {
+        [DISK_READ] = "reads",
+        [DISK_WRITE] = "writes",
+        [DISK_FLUSH] = "flushes",
+        [DISK_DISCARD] = "discards",
+        [DISK_WRITE_ZEROES] = "write_zeroes",
+    };
+    struct vm_disk_status status;
+    json_t *object;
+
+    vm_disk_status(vm, index, &status);
+    object = json_pack("{s:o, s:o, s:b, s:s, s:o, s:i, s:i, s:i}", "path",
+                       document_text(status.path), "size_bytes", count(status.size_bytes),
+                       "read_only", status.read_only, "engine", status.engine,
+                       "engine_reason", document_text(status.engine_reason), "queues",
+                       status.queues, "in_flight", status.in_flight, "held", status.held);
+    for (int i = 0; i < DISK_OPERATIONS; i++) {
+        json_t *counters = json_pack(
+            "{s:o, s:o, s:o}", "requests", count(status.counters.requests[i]), "bytes",
+            count(status.counters.bytes[i]), "errors", count(status.counters.errors[i]));
+
+        if (set(object, names[i], counters) < 0) {
+            json_decref(object);
+            return NULL;
+        }
+    }
+    return object;
+}
+
+static json_t *disks_array(const struct vm *vm)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < vm_disk_count(vm); i++)
+        if (json_array_append_new(array, disk_object(vm, i)) < 0) {
+            json_decref(array);
+            return NULL;
+        }
+    return array;
+}
+
+/* Why the VM has paused itself; null if it has not. */
+static json_t *pause_reason(const struct vm *vm)
+{
+    const char *reason = vm_pause_reason(vm);
+
+    return reason[0] == '\0' ? json_null() : document_text(reason);
 }
 
 static json_t *plan_bytes_object(const struct boot_bytes *bytes)
@@ -129,53 +179,52 @@ static json_t *stages_object(const struct stages *stages)
     return object;
 }
 
-/* Adds the number of a line "KEY:   123 kB" to *size_bytes. Other lines add nothing. */
-static void add_line(const char *line, const char *key, uint64_t *size_bytes)
+static json_t *usage_object(struct vm_usage usage)
 {
-    size_t length = strlen(key);
-
-    if (strncmp(line, key, length) == 0 && line[length] == ':')
-        *size_bytes += strtoull(line + length + 1, NULL, 10) * KIB;
+    return json_pack("{s:o, s:o, s:o}", "rss_bytes", count(usage.rss_bytes), "pss_bytes",
+                     count(usage.pss_bytes), "private_bytes", count(usage.private_bytes));
 }
 
-static bool read_process_memory(struct process_memory *memory)
+/* All of it, and each kind. */
+static json_t *process_object(const struct vm *vm)
 {
-    FILE *file = fopen("/proc/self/smaps_rollup", "re");
-    char line[256];
+    struct vm_usage usage[VM_USAGE_KINDS];
+    struct vm_usage total = {.rss_bytes = 0};
+    struct error err = ERROR_NONE;
+    json_t *object;
+    json_t *kinds;
 
-    *memory = (struct process_memory){.rss_bytes = 0};
-    if (file == NULL)
-        return false;
-    while (fgets(line, sizeof(line), file) != NULL) {
-        add_line(line, "Rss", &memory->rss_bytes);
-        add_line(line, "Pss", &memory->pss_bytes);
-        add_line(line, "Private_Clean", &memory->private_bytes);
-        add_line(line, "Private_Dirty", &memory->private_bytes);
-    }
-    (void)fclose(file);
-    return true;
-}
-
-static json_t *process_object(void)
-{
-    struct process_memory memory;
-
-    if (!read_process_memory(&memory))
+    if (vm_memory_usage(vm, usage, &err) < 0)
         return json_null();
-    return json_pack("{s:o, s:o, s:o}", "rss_bytes", count(memory.rss_bytes), "pss_bytes",
-                     count(memory.pss_bytes), "private_bytes",
-                     count(memory.private_bytes));
+    kinds = json_object();
+    for (int kind = 0; kind < VM_USAGE_KINDS; kind++) {
+        total.rss_bytes += usage[kind].rss_bytes;
+        total.pss_bytes += usage[kind].pss_bytes;
+        total.private_bytes += usage[kind].private_bytes;
+        if (set(kinds, vm_usage_kind_name(kind), usage_object(usage[kind])) < 0) {
+            json_decref(kinds);
+            return NULL;
+        }
+    }
+    object = usage_object(total);
+    if (set(object, "kinds", kinds) < 0) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
 }
 
 json_t *document_statistics(const struct api_machine *machine)
 {
     json_t *document = document_identity(machine);
 
-    if (set(document, "counters", counters_object(machine->vm)) == 0 &&
+    if (set(document, "pause_reason", pause_reason(machine->vm)) == 0 &&
+        set(document, "counters", counters_object(machine->vm)) == 0 &&
+        set(document, "disks", disks_array(machine->vm)) == 0 &&
         set(document, "plan_bytes", plan_bytes_object(&vm_plan(machine->vm)->bytes)) ==
             0 &&
         set(document, "stages_ms", stages_object(vm_stages(machine->vm))) == 0 &&
-        set(document, "process", process_object()) == 0)
+        set(document, "process", process_object(machine->vm)) == 0)
         return document;
     json_decref(document);
     return NULL;

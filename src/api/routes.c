@@ -113,6 +113,15 @@ static struct api_answer dump_vm(const struct api_machine *machine)
     return no_content;
 }
 
+static struct api_answer update_disks(const struct api_machine *machine)
+{
+    struct api_answer answer;
+
+    if (is_started(machine, &answer))
+        vm_update_disks(machine->vm);
+    return answer;
+}
+
 /* ---- bodies ---- */
 
 /* Parses a body {"FIELD": "WORD"} and nothing else. On failure returns NULL, and the
@@ -232,6 +241,7 @@ static struct api_answer put_actions(const struct api_machine *machine,
         {"SendCtrlAltDel", press_power_button},
         {"Stop", stop_vm},
         {"Dump", dump_vm},
+        {"UpdateDisks", update_disks},
     };
 
     return act_on_word(machine, question, "action_type", actions, ARRAY_SIZE(actions));

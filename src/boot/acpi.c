@@ -43,12 +43,13 @@ static void place(const struct acpi_tables *tables, uint8_t *bytes)
     }
 }
 
-uint8_t *boot_acpi_tables(const struct boot_options *options, size_t *size_bytes)
+uint8_t *boot_acpi_tables(const struct boot_options *options, uint64_t memory_end,
+                          size_t *size_bytes)
 {
     struct acpi_tables tables;
     uint8_t *bytes;
 
-    if (!acpi_tables_init(&tables, options))
+    if (!acpi_tables_init(&tables, options, memory_end))
         return NULL;
     *size_bytes = TABLES_OFFSET + tables.used;
     bytes = calloc(1, *size_bytes);
@@ -64,7 +65,8 @@ uint8_t *boot_acpi_tables(const struct boot_options *options, size_t *size_bytes
 int boot_acpi_add(struct boot_builder *builder, struct error *err)
 {
     size_t size_bytes = 0;
-    uint8_t *bytes = boot_acpi_tables(builder->options, &size_bytes);
+    uint8_t *bytes =
+        boot_acpi_tables(builder->options, boot_pmem_end(builder->plan), &size_bytes);
 
     return boot_builder_add_generated(builder, LAYOUT_ACPI_START, bytes, size_bytes,
                                       "ACPI tables", err);

@@ -35,8 +35,10 @@ static void describe_pci_interrupts(struct aml *aml)
     aml_close(aml, table);
 }
 
-static void describe_pci_host(struct aml *aml)
+static void describe_pci_host(struct aml *aml, const struct boot_options *options,
+                              uint64_t memory_end)
 {
+    const uint64_t high_window = LAYOUT_PCI_HIGH_WINDOW_START(memory_end);
     size_t device = aml_device_open(aml, "PCI0");
     struct aml_resources resources;
 
@@ -51,6 +53,10 @@ static void describe_pci_host(struct aml *aml)
     aml_io_window(aml, 0, LAYOUT_PORT_PCI_ADDRESS - 1);
     aml_io_window(aml, LAYOUT_PORT_PCI_ADDRESS + 8, UINT16_MAX);
     aml_memory32_window(aml, LAYOUT_PCI_WINDOW_START, LAYOUT_PCI_WINDOW_LIMIT - 1);
+    if (options->firmware_path != NULL)
+        aml_memory32_window(aml, LAYOUT_PCI_FIRMWARE_WINDOW_START,
+                            LAYOUT_PCI_FIRMWARE_WINDOW_LIMIT - 1);
+    aml_memory64_window(aml, high_window, high_window + LAYOUT_PCI_HIGH_WINDOW_BYTES - 1);
     aml_resources_close(aml, resources);
     describe_pci_interrupts(aml);
     aml_close(aml, device);
@@ -152,7 +158,8 @@ static void describe_hpet(struct aml *aml)
     aml_close(aml, device);
 }
 
-uint32_t acpi_put_dsdt(struct acpi_tables *tables, const struct boot_options *options)
+uint32_t acpi_put_dsdt(struct acpi_tables *tables, const struct boot_options *options,
+                       uint64_t memory_end)
 {
     size_t at = (size_t)align_up(tables->used, 16);
     uint8_t *table = tables->bytes + at;
@@ -167,7 +174,7 @@ uint32_t acpi_put_dsdt(struct acpi_tables *tables, const struct boot_options *op
     CHECK(aml.capacity >= aml.used);
     describe_soft_off(&aml);
     scope = aml_scope_open(&aml, "\\_SB_");
-    describe_pci_host(&aml);
+    describe_pci_host(&aml, options, memory_end);
     describe_motherboard(&aml);
     describe_isa_device(&aml, "COM1", "PNP0501", LAYOUT_PORT_COM1, 8, LAYOUT_IRQ_COM1);
     describe_isa_device(&aml, "RTC0", "PNP0B00", LAYOUT_PORT_RTC, 2, LAYOUT_IRQ_RTC);

@@ -72,8 +72,9 @@ struct acpi_tables {
     size_t checksum_count;
 };
 
-/* False if out of memory. */
-bool acpi_tables_init(struct acpi_tables *tables, const struct boot_options *options);
+/* `memory_end`: see boot_acpi_tables. False if out of memory. */
+bool acpi_tables_init(struct acpi_tables *tables, const struct boot_options *options,
+                      uint64_t memory_end);
 void acpi_tables_finish(struct acpi_tables *tables);
 
 /* ---- for those who write tables ---- */
@@ -85,6 +86,7 @@ struct acpi_header acpi_table_header(const char *signature, uint8_t revision,
 void acpi_tables_end(struct acpi_tables *tables, size_t size_bytes);
 
 /* acpi_dsdt.c; the table's offset. */
-uint32_t acpi_put_dsdt(struct acpi_tables *tables, const struct boot_options *options);
+uint32_t acpi_put_dsdt(struct acpi_tables *tables, const struct boot_options *options,
+                       uint64_t memory_end);
 
 #endif

@@ -424,7 +424,8 @@ static void finish_rsdp(struct acpi_tables *tables)
 
 /* ---- all of them ---- */
 
-bool acpi_tables_init(struct acpi_tables *tables, const struct boot_options *options)
+bool acpi_tables_init(struct acpi_tables *tables, const struct boot_options *options,
+                      uint64_t memory_end)
 {
     uint32_t facs, dsdt;
     struct table_list listed = {.count = 0};
@@ -436,7 +437,7 @@ bool acpi_tables_init(struct acpi_tables *tables, const struct boot_options *opt
     if (tables->bytes == NULL)
         return false;
     facs = put_facs(tables);
-    dsdt = acpi_put_dsdt(tables, options);
+    dsdt = acpi_put_dsdt(tables, options, memory_end);
     listed.at[listed.count++] = put_fadt(tables, facs, dsdt);
     listed.at[listed.count++] = put_madt(tables, options->cpu_count);
     listed.at[listed.count++] = put_mcfg(tables);

@@ -46,6 +46,11 @@ static void put_dword(struct aml *aml, uint32_t dword)
     put(aml, &dword, sizeof(dword));
 }
 
+static void put_qword(struct aml *aml, uint64_t qword)
+{
+    put(aml, &qword, sizeof(qword));
+}
+
 static void put_name(struct aml *aml, const char *name)
 {
     if (name[0] == ROOT_CHARACTER)
@@ -184,6 +189,7 @@ void aml_name_eisa_id(struct aml *aml, const char *name, const char *id)
 #define MEMORY_WRITABLE 0x01
 #define DWORD_ADDRESS_SPACE 0x87 /* 6.4.3.5.2 */
 #define WORD_ADDRESS_SPACE 0x88  /* 6.4.3.5.3 */
+#define QWORD_ADDRESS_SPACE 0x8a /* 6.4.3.5.1 */
 #define SPACE_MEMORY 0
 #define SPACE_IO 1
 #define SPACE_BUS 2
@@ -263,16 +269,31 @@ void aml_io_window(struct aml *aml, uint16_t first, uint16_t last)
     word_window(aml, SPACE_IO, IO_WHOLE_RANGE, first, last);
 }
 
-void aml_memory32_window(struct aml *aml, uint32_t first, uint32_t last)
+static void memory_window_open(struct aml *aml, uint8_t descriptor, uint16_t size_bytes)
 {
-    put_byte(aml, DWORD_ADDRESS_SPACE);
-    put_word(aml, 23); /* bytes behind this field */
+    put_byte(aml, descriptor);
+    put_word(aml, size_bytes); /* behind this field */
     put_byte(aml, SPACE_MEMORY);
     put_byte(aml, WINDOW_FLAGS);
     put_byte(aml, MEMORY_WRITABLE);
+}
+
+void aml_memory32_window(struct aml *aml, uint32_t first, uint32_t last)
+{
+    memory_window_open(aml, DWORD_ADDRESS_SPACE, 23);
     put_dword(aml, 0); /* granularity */
     put_dword(aml, first);
     put_dword(aml, last);
     put_dword(aml, 0); /* translation */
     put_dword(aml, last - first + 1);
+}
+
+void aml_memory64_window(struct aml *aml, uint64_t first, uint64_t last)
+{
+    memory_window_open(aml, QWORD_ADDRESS_SPACE, 43);
+    put_qword(aml, 0); /* granularity */
+    put_qword(aml, first);
+    put_qword(aml, last);
+    put_qword(aml, 0); /* translation */
+    put_qword(aml, last - first + 1);
 }

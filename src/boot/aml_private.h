@@ -50,5 +50,6 @@ void aml_memory32_fixed(struct aml *aml, uint32_t start, uint32_t size_bytes);
 void aml_bus_window(struct aml *aml, uint16_t first, uint16_t last);
 void aml_io_window(struct aml *aml, uint16_t first, uint16_t last);
 void aml_memory32_window(struct aml *aml, uint32_t first, uint32_t last);
+void aml_memory64_window(struct aml *aml, uint64_t first, uint64_t last);
 
 #endif

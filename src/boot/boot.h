@@ -34,6 +34,20 @@ enum boot_protocol {
 const char *boot_protocol_name(enum boot_protocol protocol); /* as --protocol spells it */
 
 #define BOOT_MAX_INITRDS 16
+#define BOOT_MAX_PMEMS 8
+
+/* What becomes of writes to persistent memory. */
+enum boot_pmem_mode {
+    BOOT_PMEM_SHARED,    /* they are in the file */
+    BOOT_PMEM_READ_ONLY, /* not meant to be: they stay private, and cannot be flushed */
+    BOOT_PMEM_EPHEMERAL, /* they stay private, and are gone at the end */
+};
+const char *boot_pmem_mode_name(enum boot_pmem_mode mode); /* "shared", ... */
+
+struct boot_pmem_option {
+    const char *path;
+    enum boot_pmem_mode mode;
+};
 
 /* What the user asked for; strings are borrowed. */
 struct boot_options {
@@ -49,6 +63,8 @@ struct boot_options {
     uint64_t memory_bytes; /* RAM, multiple of 4 KiB */
     uint32_t cpu_count;
     bool hpet; /* there is a High Precision Event Timer */
+    struct boot_pmem_option pmems[BOOT_MAX_PMEMS];
+    size_t pmem_count;
     struct image_cache_options cache;
 };
 
@@ -56,6 +72,14 @@ struct boot_options {
 struct boot_choice {
     enum boot_protocol protocol; /* never BOOT_AUTO */
     char reason[256];
+};
+
+/* A file that is to be persistent memory, open. */
+struct boot_pmem_input {
+    const char *path; /* borrowed from the options */
+    enum boot_pmem_mode mode;
+    int fd; /* owned */
+    uint64_t size_bytes;
 };
 
 /* The files of a boot, open. `unpacked` is what a compressed kernel contains. */
@@ -80,6 +104,8 @@ struct boot_inputs {
     struct input_file initrds[BOOT_MAX_INITRDS]; /* or modules */
     char *module_strings[BOOT_MAX_INITRDS]; /* Multiboot: path and arguments; owned */
     size_t initrd_count;
+    struct boot_pmem_input pmems[BOOT_MAX_PMEMS];
+    size_t pmem_count;
 };
 
 /* Errors name the file. On failure nothing stays open. */
@@ -168,6 +194,15 @@ struct boot_fw_item {
 #define BOOT_MAX_E820 16
 #define BOOT_MAX_NOTES 4
 
+/* A file that is memory of the guest and stays it, but not RAM: a virtio-pmem device
+ * tells the guest where it is. */
+struct boot_pmem {
+    uint64_t gpa;
+    uint64_t size_bytes;                 /* the file's, rounded up */
+    const struct boot_pmem_input *input; /* borrowed from the boot_inputs */
+    const char *name;                    /* "pmem PATH", for messages; plan's */
+};
+
 struct boot_bytes {
     uint64_t mapped;
     uint64_t copied;
@@ -183,7 +218,10 @@ struct boot_plan {
     const char *cmdline;         /* as the kernel gets it; NULL without one */
     struct cpu_state entry;      /* of the first vCPU; the others wait for INIT/SIPI */
     size_t span_count;
-    struct memory_span spans[MEMORY_MAX_SPANS]; /* RAM, and firmware below 4 GiB */
+    struct memory_span spans[MEMORY_MAX_SPANS]; /* RAM, firmware below 4 GiB, and last
+                                                   the pmems */
+    size_t pmem_count;
+    struct boot_pmem pmems[BOOT_MAX_PMEMS]; /* sorted by gpa, as the options have them */
     size_t file_count;
     struct boot_file files[BOOT_MAX_FILES];
     size_t e820_count;
@@ -207,8 +245,13 @@ int boot_plan_build(const struct boot_inputs *inputs, const struct boot_options 
                     struct boot_plan **plan, struct error *err) MUST_CHECK;
 void boot_plan_destroy(struct boot_plan *plan); /* accepts NULL */
 
-/* Carries the plan out on memory whose spans are the plan's and which is zero (fresh or
- * reset). A map that the kernel refuses now is an error naming the file. */
+/* Locks the pmems and maps them into fresh memory that has the plan's spans, where they
+ * stay; before boot_load, and not again. */
+int boot_map_pmems(const struct boot_plan *plan, struct memory *memory,
+                   struct error *err) MUST_CHECK;
+
+/* Carries the rest of the plan out on memory whose spans are the plan's and which is zero
+ * (fresh or reset). A map that the kernel refuses now is an error naming the file. */
 int boot_load(const struct boot_plan *plan, struct memory *memory,
               struct error *err) MUST_CHECK;
 

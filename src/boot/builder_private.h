@@ -162,13 +162,28 @@ void boot_e820_build(struct boot_builder *builder, uint64_t firmware_bytes);
 /* True if the range lies in one RAM entry of the map. */
 bool boot_e820_is_ram(const struct boot_plan *plan, uint64_t gpa, uint64_t size_bytes);
 
+/* ---- pmem.c ---- */
+
+/* Opens the files of the options; on failure those that are open stay so. */
+int boot_pmem_open(struct boot_inputs *inputs, const struct boot_options *options,
+                   struct error *err) MUST_CHECK;
+void boot_pmem_close(struct boot_inputs *inputs);
+
+/* Gives each its place above RAM and its span. */
+int boot_pmem_place(struct boot_builder *builder, struct error *err) MUST_CHECK;
+
+/* The first address above RAM that is free, also of pmems. */
+uint64_t boot_pmem_end(const struct boot_plan *plan);
+
 /* ---- acpi.c ---- */
 
 /* Adds the ACPI tables at LAYOUT_ACPI_START, RSDP first. */
 int boot_acpi_add(struct boot_builder *builder, struct error *err) MUST_CHECK;
 
-/* The bytes alone, for tests: malloc'd, NULL if out of memory. */
-uint8_t *boot_acpi_tables(const struct boot_options *options, size_t *size_bytes);
+/* The bytes alone, for tests: malloc'd, NULL if out of memory. `memory_end` is where
+ * addresses become free for PCI. */
+uint8_t *boot_acpi_tables(const struct boot_options *options, uint64_t memory_end,
+                          size_t *size_bytes);
 
 /* The byte that makes the sum of all of them 0; it counts as 0 itself. */
 uint8_t boot_checksum(const void *bytes, size_t size_bytes);

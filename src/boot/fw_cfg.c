@@ -175,13 +175,28 @@ static int add_machine(struct boot_builder *builder, struct error *err)
     return add_memory_map(builder, err);
 }
 
+/* From where on firmware places 64-bit BARs; without it, that would be the end of RAM
+ * (QEMU, hw/i386/pc.c), which is not what the DSDT says. */
+static int add_high_window(struct boot_builder *builder, struct error *err)
+{
+    const struct boot_fw_item item = {.name = "etc/reserved-memory-end",
+                                      .what = "start of the 64-bit PCI window",
+                                      .size_bytes = sizeof(uint64_t)};
+    uint64_t memory_end = boot_pmem_end(builder->plan);
+    uint8_t *bytes = malloc(item.size_bytes);
+
+    if (bytes != NULL)
+        store_le64(bytes, LAYOUT_PCI_HIGH_WINDOW_START(memory_end));
+    return boot_fw_add_generated(builder, &item, bytes, err);
+}
+
 int boot_fw_cfg_build(struct boot_builder *builder, struct error *err)
 {
     if (add_machine(builder, err) < 0)
         return err->code;
     if (!builder->inputs->has_firmware)
         return 0; /* the kernel and its tables are in memory already */
-    if (boot_fw_add_acpi(builder, err) < 0)
+    if (boot_fw_add_acpi(builder, err) < 0 || add_high_window(builder, err) < 0)
         return err->code;
     return builder->inputs->has_kernel ? boot_fw_add_kernel(builder, err) : 0;
 }

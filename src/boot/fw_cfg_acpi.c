@@ -132,7 +132,7 @@ int boot_fw_add_acpi(struct boot_builder *builder, struct error *err)
     struct acpi_tables tables;
     int status;
 
-    if (!acpi_tables_init(&tables, builder->options))
+    if (!acpi_tables_init(&tables, builder->options, boot_pmem_end(builder->plan)))
         return error_set(err, -ENOMEM, "out of memory for the ACPI tables");
     status = add_blob(builder, RSDP_FILE, "ACPI root pointer", &tables.rsdp,
                       sizeof(tables.rsdp), err);

@@ -271,15 +271,21 @@ int boot_inputs_choose(struct boot_inputs *inputs, const struct boot_options *op
     return 0;
 }
 
+static int open_archives(struct boot_inputs *inputs, const struct boot_options *options,
+                         struct error *err)
+{
+    return boot_takes_modules(inputs) ? open_modules(inputs, options, err)
+                                      : open_initrds(inputs, options, err);
+}
+
 int boot_inputs_open(struct boot_inputs *inputs, const struct boot_options *options,
                      struct error *err)
 {
     if (boot_inputs_describe(inputs, options, err) < 0)
         return err->code;
-    if (boot_inputs_choose(inputs, options, err) == 0)
-        (void)(boot_takes_modules(inputs) ? open_modules(inputs, options, err)
-                                          : open_initrds(inputs, options, err));
-    if (err->code < 0)
+    if (boot_inputs_choose(inputs, options, err) < 0 ||
+        open_archives(inputs, options, err) < 0 ||
+        boot_pmem_open(inputs, options, err) < 0)
         boot_inputs_close(inputs);
     return err->code;
 }
@@ -294,6 +300,7 @@ void boot_inputs_close(struct boot_inputs *inputs)
         free(inputs->module_strings[i]);
         inputs->module_strings[i] = NULL;
     }
+    boot_pmem_close(inputs);
     inputs->has_firmware = false;
     inputs->has_kernel = false;
     inputs->has_unpacked = false;

@@ -117,7 +117,7 @@ static int build(struct boot_builder *builder, struct error *err)
     enum boot_protocol protocol = inputs->protocol;
 
     memcpy(plan->protocol_reason, inputs->protocol_reason, sizeof(plan->protocol_reason));
-    if (begin(builder, protocol, err) < 0)
+    if (begin(builder, protocol, err) < 0 || boot_pmem_place(builder, err) < 0)
         return err->code;
     /* Firmware makes its own tables, in the place where ours would be. */
     if (protocol != BOOT_FIRMWARE &&

@@ -120,7 +120,7 @@ static bool find_obstacle(const struct boot_builder *builder, uint64_t gpa,
 
 static bool is_in_span(const struct boot_plan *plan, uint64_t gpa, uint64_t size_bytes)
 {
-    for (size_t i = 0; i < plan->span_count; i++) {
+    for (size_t i = 0; i < plan->span_count - plan->pmem_count; i++) {
         const struct memory_span *span = &plan->spans[i];
 
         if (gpa >= span->gpa &&

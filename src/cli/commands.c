@@ -81,6 +81,11 @@ const struct cli_command cli_commands[] = {
      .summary = "let a paused instance go on",
      .details = NAME_DETAILS,
      .function = cli_resume},
+    {.name = "resize",
+     .arguments = "[NAME]",
+     .summary = "tell an instance the new sizes of its disks' files",
+     .details = NAME_DETAILS,
+     .function = cli_resize},
     {.name = "console",
      .arguments = "[--no-input] [NAME]",
      .summary = "attach to the console of an instance",
@@ -92,15 +97,20 @@ const struct cli_command cli_commands[] = {
      .function = cli_console},
     {.name = "bench",
      .arguments = "NAME [--peer PROGRAM] [--runs NUMBER] [--accel LIST] [--only TEXT]\n"
+                  "                  [--kernel FILE] [--programs LIST] [--tier LIST]\n"
+                  "                  [--engine LIST] [--size SIZE] [--guest DIRECTORY]\n"
                   "                  [--svg FILE] [--json]",
      .summary = "measure husk, beside another monitor if one is named",
      .details =
          "NAME is multiboot: time from process start to the first line of Multiboot\n"
-         "kernels that are placed, or fetched by firmware. --peer names a QEMU\n"
-         "(qemu-system-x86_64) that is run in turn with husk; --runs says how often "
-         "(10),\n"
-         "--accel on which of husk's accelerators (soft,kvm), --only that a row's name\n"
-         "must have TEXT in it. --svg draws a bar chart.\n"
+         "kernels that are placed, or fetched by firmware; cpu: how long programs\n"
+         "(--programs) take in a guest, and natively; boot: time from process start to\n"
+         "a stock kernel's (--kernel) first program; or disk: fio and bonnie++ in a\n"
+         "guest (--guest) with each of husk's disk engines (--engine), and natively.\n"
+         "--peer names a QEMU (qemu-system-x86_64) that is run in turn with husk; "
+         "--runs\n"
+         "says how often, --accel on which of husk's accelerators, --only that a row's\n"
+         "name must have TEXT in it. --svg draws a bar chart.\n"
          "Ctrl-C ends the measurement and shows what there is.\n" JSON_DETAILS,
      .function = cli_bench},
     {.name = "completion",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* husk stop, kill, pause, resume: orders to a running instance. */
+/* husk stop, kill, pause, resume, resize: orders to a running instance. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -179,4 +179,18 @@ int cli_pause(int argc, char **argv, struct error *err)
 int cli_resume(int argc, char **argv, struct error *err)
 {
     return change_state("{\"state\":\"Resumed\"}", argc, argv, err);
+}
+
+/* ---- resize ---- */
+
+int cli_resize(int argc, char **argv, struct error *err)
+{
+    struct control_request request;
+    int code = control_begin(CONTROL_NAME, argc, argv, &request, err);
+
+    if (code != 0)
+        return code;
+    return order_action(&request.instance, "{\"action_type\":\"UpdateDisks\"}", err) < 0
+               ? EXIT_HOST_FAILURE
+               : EXIT_SUCCESS;
 }

@@ -219,14 +219,14 @@ int cli_list(int argc, char **argv, struct error *err)
 
 #define STAT_KEY_WIDTH 28
 
-static void print_value(const char *group, const char *key, const json_t *value)
+static void print_value(const char *name, const json_t *value)
 {
     char cell[CELL_BYTES];
-    char name[64];
 
-    (void)snprintf(name, sizeof(name), "%s%s%s", group, group[0] == '\0' ? "" : ".", key);
     if (json_is_real(value))
         (void)snprintf(cell, sizeof(cell), "%.3f", json_real_value(value));
+    else if (json_is_boolean(value))
+        (void)snprintf(cell, sizeof(cell), "%s", json_is_true(value) ? "yes" : "no");
     else if (json_is_integer(value))
         format_count(value, cell, sizeof(cell));
     else
@@ -234,18 +234,30 @@ static void print_value(const char *group, const char *key, const json_t *value)
     (void)printf("%-*s %s\n", STAT_KEY_WIDTH, name, cell);
 }
 
-/* One line a value, under the names that --json gives them. */
-static void print_values(const char *group, json_t *object)
+/* One line a value, under the names that --json gives them; what is in an array has its
+ * number in its name. Documents are a few levels deep. */
+static void print_values(const char *group, json_t *value)
 {
+    char name[64];
     const char *key;
-    json_t *value;
+    json_t *member;
+    size_t index;
 
-    json_object_foreach(object, key, value)
-    {
-        if (json_is_object(value))
-            print_values(key, value);
-        else if (strcmp(key, "schema") != 0)
-            print_value(group, key, value);
+    if (json_is_object(value)) {
+        json_object_foreach(value, key, member)
+        {
+            (void)snprintf(name, sizeof(name), "%s%s%s", group,
+                           group[0] == '\0' ? "" : ".", key);
+            print_values(name, member);
+        }
+    } else if (json_is_array(value)) {
+        json_array_foreach(value, index, member)
+        {
+            (void)snprintf(name, sizeof(name), "%s.%zu", group, index);
+            print_values(name, member);
+        }
+    } else {
+        print_value(group, value);
     }
 }
 
@@ -260,10 +272,12 @@ int cli_stat(int argc, char **argv, struct error *err)
     document = ask(&request.instance, "/stat", err);
     if (document == NULL)
         return EXIT_HOST_FAILURE;
-    if (request.json)
+    if (request.json) {
         print_json(document);
-    else
+    } else {
+        (void)json_object_del(document, "schema");
         print_values("", document);
+    }
     json_decref(document);
     return EXIT_SUCCESS;
 }

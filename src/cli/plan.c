@@ -23,6 +23,7 @@ struct plan_report {
     const struct boot_options *options;
     const struct boot_inputs *inputs;
     const struct boot_plan *plan;
+    struct plan_disks disks;
 };
 
 /* ---- words for numbers ---- */
@@ -108,8 +109,7 @@ static void report_file(const struct plan_report *report, size_t file,
 
 /* ---- text ---- */
 
-/* Text of others must neither end the line nor speak to the terminal. */
-static void print_foreign(const char *before, const char *text, const char *behind)
+void plan_print_foreign(const char *before, const char *text, const char *behind)
 {
     printf("%s", before);
     for (; *text != '\0'; text++)
@@ -128,7 +128,7 @@ static void print_machine(const struct plan_report *report)
     printf("cpus      %" PRIu32 "\n", report->options->cpu_count);
     printf("memory    %" PRIu64 " MiB\n", report->options->memory_bytes / MIB);
     if (plan->cmdline != NULL)
-        print_foreign("cmdline   ", plan->cmdline, "\n");
+        plan_print_foreign("cmdline   ", plan->cmdline, "\n");
     for (size_t i = 0; i < plan->note_count; i++)
         printf("note      %s\n", plan->notes[i]);
 }
@@ -141,11 +141,11 @@ static void print_files(const struct plan_report *report)
         struct file_report result;
 
         report_file(report, i, &result);
-        print_foreign("  ", file->name, ": ");
+        plan_print_foreign("  ", file->name, ": ");
         printf("%" PRIu64 " bytes, %s", file->input->size_bytes, result.mode);
-        print_foreign(result.reason[0] == '\0' ? "" : ": ", result.reason, "\n");
+        plan_print_foreign(result.reason[0] == '\0' ? "" : ": ", result.reason, "\n");
         if (file->string != NULL)
-            print_foreign("    string: ", file->string, "\n");
+            plan_print_foreign("    string: ", file->string, "\n");
     }
 }
 
@@ -157,6 +157,20 @@ static void print_memory_map(const struct boot_plan *plan)
 
         printf("  0x%010" PRIx64 " to 0x%010" PRIx64 "  %s\n", entry->gpa,
                entry->gpa + entry->size_bytes - 1, e820_name(entry->type));
+    }
+}
+
+static void print_pmems(const struct boot_plan *plan)
+{
+    if (plan->pmem_count > 0)
+        printf("\npersistent memory\n");
+    for (size_t i = 0; i < plan->pmem_count; i++) {
+        const struct boot_pmem *pmem = &plan->pmems[i];
+
+        printf("  0x%010" PRIx64 " to 0x%010" PRIx64 "  map, %s", pmem->gpa,
+               pmem->gpa + pmem->size_bytes - 1, boot_pmem_mode_name(pmem->input->mode));
+        plan_print_foreign(": ", pmem->input->path, ", ");
+        printf("%" PRIu64 " bytes\n", pmem->input->size_bytes);
     }
 }
 
@@ -178,7 +192,9 @@ static void print_text(const struct plan_report *report)
 
     print_machine(report);
     print_files(report);
+    plan_print_disks(&report->disks);
     print_memory_map(plan);
+    print_pmems(plan);
     printf("\nranges\n  %-12s %10s  %-9s  %s\n", "address", "bytes", "kind", "what");
     for (size_t i = 0; i < plan->range_count; i++)
         print_range(plan, &plan->ranges[i]);
@@ -231,6 +247,15 @@ static json_t *json_range(const struct boot_plan *plan, const struct boot_range 
                      range->what, "reason", cli_json_text(range->reason));
 }
 
+static json_t *json_pmem(const struct boot_pmem *pmem)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:s}", "gpa", json_number(pmem->gpa),
+                     "size_bytes", json_number(pmem->size_bytes), "path",
+                     cli_json_text(pmem->input->path), "file_bytes",
+                     json_number(pmem->input->size_bytes), "mode",
+                     boot_pmem_mode_name(pmem->input->mode));
+}
+
 static json_t *json_bytes(const struct boot_bytes *bytes)
 {
     return json_pack("{s:o, s:o, s:o, s:o}", "mapped", json_number(bytes->mapped),
@@ -245,6 +270,7 @@ static json_t *json_plan(const struct plan_report *report)
     json_t *files = json_array();
     json_t *e820 = json_array();
     json_t *ranges = json_array();
+    json_t *pmems = json_array();
     json_t *notes = json_array();
 
     for (size_t i = 0; i < plan->file_count; i++)
@@ -253,18 +279,22 @@ static json_t *json_plan(const struct plan_report *report)
         (void)json_array_append_new(e820, json_e820(&plan->e820[i]));
     for (size_t i = 0; i < plan->range_count; i++)
         (void)json_array_append_new(ranges, json_range(plan, &plan->ranges[i]));
+    for (size_t i = 0; i < plan->pmem_count; i++)
+        (void)json_array_append_new(pmems, json_pmem(&plan->pmems[i]));
     for (size_t i = 0; i < plan->note_count; i++)
         (void)json_array_append_new(notes, cli_json_text(plan->notes[i]));
     return json_pack(
-        "{s:i, s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "{s:i, s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:o}",
         "schema", JSON_SCHEMA, "protocol", boot_protocol_name(plan->protocol),
         "protocol_reason", plan->protocol_reason, "entry",
         json_number(entry_address(plan)), "entry_mode", mode_name(&plan->entry),
         "cpu_count", json_number(report->options->cpu_count), "memory_bytes",
         json_number(report->options->memory_bytes), "cmdline",
         plan->cmdline != NULL ? cli_json_text(plan->cmdline) : json_null(), "notes",
-        notes, "files", files, "e820", e820, "ranges", ranges, "fw_cfg",
-        plan_json_fw_cfg(plan), "bytes", json_bytes(&plan->bytes));
+        notes, "files", files, "disks", plan_json_disks(&report->disks), "e820", e820,
+        "pmem", pmems, "ranges", ranges, "fw_cfg", plan_json_fw_cfg(plan), "bytes",
+        json_bytes(&plan->bytes));
 }
 
 static int print_json(const struct plan_report *report, struct error *err)
@@ -275,14 +305,15 @@ static int print_json(const struct plan_report *report, struct error *err)
     if (document == NULL)
         return error_set(err, -ENOMEM, "out of memory for the JSON document");
     if (json_dumpf(document, stdout, JSON_INDENT(2)) < 0 || putchar('\n') == EOF)
-        status = error_set(err, -EIO, "cannot write to standard output");
+        status = error_set_errno(err, errno, "cannot write to standard output");
     json_decref(document);
     return status;
 }
 
 /* ---- the command ---- */
 
-static int print_plan(const struct boot_options *options, bool as_json, struct error *err)
+static int print_plan(const struct vm_config *config, const struct boot_options *options,
+                      bool as_json, struct error *err)
 {
     struct plan_report report = {.options = options};
     struct boot_inputs inputs;
@@ -292,6 +323,8 @@ static int print_plan(const struct boot_options *options, bool as_json, struct e
     if (boot_inputs_open(&inputs, options, err) < 0)
         return err->code;
     status = boot_plan_build(&inputs, options, &plan, err);
+    if (status == 0)
+        status = plan_look_at_disks(config, &report.disks, err);
     if (status == 0) {
         report.inputs = &inputs;
         report.plan = plan;
@@ -320,7 +353,7 @@ int cli_plan(int argc, char **argv, struct error *err)
     if (config_parse(&config, argc, argv, extra, &extra_seen, err) == 0) {
         cmdline = config_cmdline(&config);
         code = vm_boot_options(&config, cmdline, &options, err) < 0 ||
-                       print_plan(&options, extra_seen != 0, err) < 0
+                       print_plan(&config, &options, extra_seen != 0, err) < 0
                    ? EXIT_HOST_FAILURE
                    : EXIT_POWER_OFF;
     }

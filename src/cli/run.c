@@ -98,7 +98,15 @@ static size_t on_input(void *context, const uint8_t *bytes, size_t size)
     return console_input(run->console, bytes, size);
 }
 
-static const struct terminal_ops terminal_ops = {.input = on_input, .key = on_key};
+static void on_resized(void *context, uint16_t columns, uint16_t rows)
+{
+    struct run *run = context;
+
+    vm_console_resize(run->vm, columns, rows);
+}
+
+static const struct terminal_ops terminal_ops = {
+    .input = on_input, .key = on_key, .resized = on_resized};
 
 /* ---- signals
  * --------------------------------------------------------------------------- */
@@ -184,6 +192,14 @@ static void on_ended(void *context)
     loop_stop(run->loop);
 }
 
+static void on_paused(void *context, const char *reason)
+{
+    const struct run *run = context;
+
+    log_warn("%s; the guest is paused. Mend that, then: husk resume %s", reason,
+             instance_name(run->instance));
+}
+
 static void set_log_level(const struct vm_config *config)
 {
     if (config->quiet)
@@ -202,8 +218,10 @@ static int start(struct run *run, struct error *err)
         vm_create(&run->config, run->loop, run->console, on_ended, run, &run->vm, err) <
             0 ||
         watch_signals(run, err) < 0 ||
-        instance_create(run->config.name, &run->instance, err) < 0 ||
-        watch_mark(run, err) < 0 ||
+        instance_create(run->config.name, &run->instance, err) < 0)
+        return err->code;
+    vm_on_pause(run->vm, on_paused, run);
+    if (watch_mark(run, err) < 0 ||
         terminal_open(run->loop, &terminal_ops, run, &run->terminal, err) < 0 ||
         vm_start(run->vm, err) < 0)
         return err->code;
@@ -258,10 +276,13 @@ static void report_json(const struct run *run)
     (void)fprintf(stderr,
                   ",\"counters\":{\"retired_instructions\":%s,"
                   "\"port_exits\":%lu,\"mmio_exits\":%lu,"
+                  "\"ioeventfd_notifications\":%lu,\"irqfd_interrupts\":%lu,"
                   "\"fw_cfg_port_bytes\":%lu,\"fw_cfg_dma_bytes\":%lu,"
                   "\"fw_cfg_dma_operations\":%lu}}\n",
                   counters.counts_instructions ? instructions : "null",
                   (unsigned long)counters.port_exits, (unsigned long)counters.mmio_exits,
+                  (unsigned long)counters.ioeventfd_notifications,
+                  (unsigned long)counters.irqfd_interrupts,
                   (unsigned long)counters.fw_cfg_port_bytes,
                   (unsigned long)counters.fw_cfg_dma_bytes,
                   (unsigned long)counters.fw_cfg_dma_operations);

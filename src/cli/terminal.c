@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@ struct terminal {
     struct event *readable;
     struct event *retry;
     struct event *continued; /* SIGCONT */
+    struct event *resized;   /* SIGWINCH */
     struct escape_filter filter;
     bool is_terminal;
     size_t pending_start;
@@ -178,12 +180,38 @@ static void on_continued(evutil_socket_t number, short what, void *context)
         (void)set_raw_modes();
 }
 
-static int watch_continuation(struct terminal *terminal, struct event_base *base,
-                              struct error *err)
+static void tell_size(const struct terminal *terminal)
 {
-    terminal->continued = evsignal_new(base, SIGCONT, on_continued, terminal);
-    if (terminal->continued == NULL || event_add(terminal->continued, NULL) < 0)
-        return error_set(err, -EIO, "cannot watch signal %d", SIGCONT);
+    struct winsize size;
+
+    if (terminal->ops->resized != NULL && ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0)
+        terminal->ops->resized(terminal->context, size.ws_col, size.ws_row);
+}
+
+static void on_resized(evutil_socket_t number, short what, void *context)
+{
+    (void)number;
+    (void)what;
+    tell_size(context);
+}
+
+static int watch_signal(struct terminal *terminal, struct event_base *base, int number,
+                        event_callback_fn handle, struct event **event, struct error *err)
+{
+    *event = evsignal_new(base, number, handle, terminal);
+    if (*event == NULL || event_add(*event, NULL) < 0)
+        return error_set(err, -EIO, "cannot watch signal %d", number);
+    return 0;
+}
+
+static int watch_terminal(struct terminal *terminal, struct event_base *base,
+                          struct error *err)
+{
+    if (watch_signal(terminal, base, SIGCONT, on_continued, &terminal->continued, err) <
+            0 ||
+        watch_signal(terminal, base, SIGWINCH, on_resized, &terminal->resized, err) < 0)
+        return err->code;
+    tell_size(terminal);
     return 0;
 }
 
@@ -205,7 +233,7 @@ int terminal_open(struct loop *loop, const struct terminal_ops *ops, void *conte
         goto fail;
     }
     if (opened->is_terminal &&
-        (watch_continuation(opened, base, err) < 0 || make_raw(err) < 0))
+        (watch_terminal(opened, base, err) < 0 || make_raw(err) < 0))
         goto fail;
     /* A closed standard input cannot be watched; the guest then simply gets no input. */
     (void)event_add(opened->readable, NULL);
@@ -228,6 +256,8 @@ void terminal_close(struct terminal *terminal)
         event_free(terminal->retry);
     if (terminal->continued != NULL)
         event_free(terminal->continued);
+    if (terminal->resized != NULL)
+        event_free(terminal->resized);
     free(terminal);
 }
 

@@ -31,6 +31,9 @@ struct terminal_ops {
      * typed on a terminal is lost: the next key may be the one that quits. */
     size_t (*input)(void *context, const uint8_t *bytes, size_t size);
     void (*key)(void *context, char letter);
+    /* The terminal has this size: told at the start, and whenever it changes. NULL:
+     * nobody wants to know. */
+    void (*resized)(void *context, uint16_t columns, uint16_t rows);
 };
 
 struct terminal;

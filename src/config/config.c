@@ -62,12 +62,14 @@ int config_parse(struct vm_config *config, int argc, char **argv,
     return result;
 }
 
-/* "" with no serial console, or with words of the user's own in its place. */
+/* "" with no console, or with words of the user's own in its place. */
 static const char *default_words(const struct vm_config *config)
 {
-    bool serial = config->console != NULL && strcmp(config->console, "serial") == 0;
-
-    return serial && config->cmdline == NULL ? CONFIG_DEFAULT_CMDLINE : "";
+    if (config->console == NULL || config->cmdline != NULL)
+        return "";
+    if (strcmp(config->console, "virtio") == 0)
+        return CONFIG_DEFAULT_CMDLINE_VIRTIO;
+    return strcmp(config->console, "serial") == 0 ? CONFIG_DEFAULT_CMDLINE : "";
 }
 
 size_t config_cmdline_default_bytes(const struct vm_config *config)

@@ -18,10 +18,31 @@
 #include "base/error.h"
 
 #define CONFIG_MAX_INITRDS 16
+#define CONFIG_MAX_DISKS 16
+#define CONFIG_MAX_PMEMS 8
 
-/* A word in front of what the user appends; shown by `husk plan`. Only with a serial
- * console. */
+/* A word in front of what the user appends; shown by `husk plan`. By console. */
 #define CONFIG_DEFAULT_CMDLINE "console=ttyS0"
+#define CONFIG_DEFAULT_CMDLINE_VIRTIO "console=hvc0"
+
+/* A file and what was said of it: "FILE[,WORD]...". */
+struct config_file {
+    char *path;     /* owned */
+    unsigned words; /* a bit each */
+};
+
+/* Words of --pmem: their places in the table's choices. */
+enum config_pmem_word {
+    CONFIG_PMEM_READ_ONLY = 1 << 0, /* ro */
+    CONFIG_PMEM_EPHEMERAL = 1 << 1,
+};
+
+/* What happens to memory that an idle guest does not need for itself. */
+enum config_reclaim {
+    CONFIG_RECLAIM_SHARE,   /* given back, and shared with other guests */
+    CONFIG_RECLAIM_PRIVATE, /* given back */
+    CONFIG_RECLAIM_OFF,
+};
 
 enum config_boot_timer { BOOT_TIMER_OFF, BOOT_TIMER_TABLE, BOOT_TIMER_JSON };
 
@@ -38,12 +59,12 @@ struct vm_config {
     char *cmdline; /* instead of the default, in front of `append` */
     uint64_t memory_bytes;
     uint64_t cpu_count;
-    char *accel;        /* auto kvm soft */
+    char *accel;        /* auto kvm soft; soft,tier=auto|interpreter|translator */
     bool deterministic; /* guest time is what the one vCPU has retired */
     bool hpet;          /* there is a High Precision Event Timer */
     char *images;       /* auto map copy */
     char *transfer;     /* dma port */
-    char *console;      /* serial none */
+    char *console;      /* serial virtio none */
     char *log_path;     /* console output goes there too */
     char *name;
     uint64_t timeout_seconds; /* 0: none */
@@ -54,11 +75,16 @@ struct vm_config {
     bool huge_pages;
     bool ksm;
     bool prefault;
-    uint64_t debug_exit_port; /* 0: none */
-    bool debug_console;       /* ports 0xe9, 0x402 write to the console */
-    bool test_device;         /* with a debug exit at 0xf4 unless another is given */
-    bool no_rng;              /* no virtio-rng */
-    uint64_t verbosity;       /* -v: 1, -vv: 2 */
+    enum config_reclaim reclaim;
+    uint64_t debug_exit_port;      /* 0: none */
+    bool debug_console;            /* ports 0xe9, 0x402 write to the console */
+    bool test_device;              /* with a debug exit at 0xf4 unless another is given */
+    bool no_rng;                   /* no virtio-rng */
+    char *disks[CONFIG_MAX_DISKS]; /* as config_disk_parse takes them */
+    size_t disk_count;
+    struct config_file pmems[CONFIG_MAX_PMEMS];
+    size_t pmem_count;
+    uint64_t verbosity; /* -v: 1, -vv: 2 */
     bool quiet;
     bool dry_run;
 };
@@ -78,6 +104,31 @@ int config_parse(struct vm_config *config, int argc, char **argv,
 
 /* Checks that settings agree with each other (kernel or firmware given, ranges, ...). */
 int config_validate(const struct vm_config *config, struct error *err) MUST_CHECK;
+
+/* What happens to a request that the host has failed. */
+enum config_disk_policy {
+    CONFIG_DISK_REPORT,       /* the guest gets the error */
+    CONFIG_DISK_STOP,         /* the guest is paused until it is resumed */
+    CONFIG_DISK_STOP_IF_FULL, /* paused if the host is full, else it gets the error */
+};
+
+const char *config_disk_policy_name(enum config_disk_policy policy); /* "stop", ... */
+
+struct config_disk {
+    char path[4096];    /* PATH_MAX */
+    const char *engine; /* auto sync threads mmap uring */
+    bool read_only;
+    bool ephemeral;
+    bool direct;
+    char serial[21];      /* "": none */
+    unsigned queue_count; /* 0: to be chosen */
+    enum config_disk_policy on_read_error;
+    enum config_disk_policy on_write_error;
+};
+
+/* Takes FILE[,OPTION]... apart; docs/disk.md lists the options. */
+int config_disk_parse(const char *text, struct config_disk *disk,
+                      struct error *err) MUST_CHECK;
 
 /* The whole kernel command line; the caller frees. NULL if out of memory. */
 char *config_cmdline(const struct vm_config *config);

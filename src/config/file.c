@@ -6,11 +6,10 @@
  * A key that is not known is an error, for a misspelt setting that is silently left out
  * is worse than a start that fails. Settings that are null count as absent.
  */
-#include "config/schema_private.h"
+#include "config/file_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,13 +19,13 @@
 #include "base/fd.h"
 
 #define OWN_SECTION "husk"
+#define DRIVES_SECTION "drives"
 
 /* What Firecracker's files may hold besides (its API specification). Left empty it says
  * nothing that husk would have to do. */
 static const char *const unsupported[] = {
     "balloon",
     "cpu-config",
-    "drives",
     "entropy",
     "memory-hotplug",
     "metrics",
@@ -46,7 +45,7 @@ static const char *const unsupported[] = {
 
 /* ---- types ---- */
 
-static const char *json_type_name(const json_t *value)
+const char *config_json_type_name(const json_t *value)
 {
     static const char *const names[] = {
         [JSON_OBJECT] = "an object", [JSON_ARRAY] = "an array",
@@ -70,6 +69,7 @@ static const char *const expectations[] = {
     [CONFIG_STRING] = "a string",
     [CONFIG_WORDS] = "a string",
     [CONFIG_LIST] = "a string, or an array of strings",
+    [CONFIG_FILES] = "a string, or an array of strings",
     [CONFIG_FILE] = "absent", /* find_key knows no such key */
 };
 
@@ -89,6 +89,7 @@ static bool takes_type(enum config_kind kind, const json_t *value)
     case CONFIG_STRING:
     case CONFIG_WORDS:
     case CONFIG_LIST:
+    case CONFIG_FILES:
         return json_is_string(value);
     case CONFIG_FILE:
         return false;
@@ -98,7 +99,8 @@ static bool takes_type(enum config_kind kind, const json_t *value)
 
 static int refuse_type(const char *expected, const json_t *value, struct error *err)
 {
-    return error_set(err, EINVAL, "must be %s, not %s", expected, json_type_name(value));
+    return error_set(err, EINVAL, "must be %s, not %s", expected,
+                     config_json_type_name(value));
 }
 
 /* ---- values ---- */
@@ -245,7 +247,8 @@ static const char *nearest_key(const char *section, const char *key)
 static const char *nearest_section(const char *section)
 {
     static const char *const names[] = {
-        "boot-source", "machine-config", "serial", "logger", OWN_SECTION, NULL,
+        "boot-source",  "machine-config", "serial", "logger",
+        DRIVES_SECTION, OWN_SECTION,      NULL,
     };
 
     return config_nearest(section, names);
@@ -271,7 +274,8 @@ static int apply_key(struct vm_config *config, const char *section, const char *
 
     (void)snprintf(path, sizeof(path), "%.24s.%s", section,
                    config_quote_string(key).text);
-    if (setting != NULL && setting->kind == CONFIG_LIST && json_is_array(value))
+    if (setting != NULL && json_is_array(value) &&
+        (setting->kind == CONFIG_LIST || setting->kind == CONFIG_FILES))
         return apply_list(config, setting, path, value, err);
     if (setting == NULL)
         result = refuse_key(path, value, nearest_key(section, key), err);
@@ -303,21 +307,25 @@ static int apply_section(struct vm_config *config, const char *section, json_t *
     return result;
 }
 
-/* All sections but husk's own first, so that the own words win wherever they stand. */
+/* Drives add to the command line, so they come after what says its start; and husk's own
+ * section last, so that its words win wherever they stand. */
 static int apply_document(struct vm_config *config, json_t *document, struct error *err)
 {
     json_t *own = json_object_get(document, OWN_SECTION);
+    json_t *drives = json_object_get(document, DRIVES_SECTION);
     int result = 0;
     const char *section;
     json_t *object;
 
     json_object_foreach(document, section, object)
     {
-        if (object != own)
+        if (object != own && object != drives)
             result = apply_section(config, section, object, err);
         if (result != 0)
             return result;
     }
+    if (drives != NULL && config_drives_apply(config, drives, err) != 0)
+        return err->code;
     return own != NULL ? apply_section(config, OWN_SECTION, own, err) : 0;
 }
 

@@ -31,10 +31,25 @@ const char *const config_group_names[CONFIG_GROUP_COUNT] = {
 static const char *const protocols[] = {
     "auto", "pvh", "linux64", "linux32", "multiboot1", "multiboot2", "firmware", NULL,
 };
-static const char *const accelerators[] = {"auto", "kvm", "soft", NULL};
+static const char *const accelerators[] = {
+    "auto",
+    "kvm",
+    "soft",
+    "soft,tier=auto",
+    "soft,tier=interpreter",
+    "soft,tier=translator",
+    NULL,
+};
 static const char *const image_policies[] = {"auto", "map", "copy", NULL};
 static const char *const transfers[] = {"dma", "port", NULL};
-static const char *const consoles[] = {"serial", "none", NULL};
+static const char *const pmem_words[] = {"ro", "ephemeral", NULL};
+static const char *const consoles[] = {"serial", "virtio", "none", NULL};
+static const char *const reclaims[] = {
+    [CONFIG_RECLAIM_SHARE] = "share",
+    [CONFIG_RECLAIM_PRIVATE] = "private",
+    [CONFIG_RECLAIM_OFF] = "off",
+    [CONFIG_RECLAIM_OFF + 1] = NULL,
+};
 static const char *const boot_timers[] = {
     [BOOT_TIMER_OFF] = "off",
     [BOOT_TIMER_TABLE] = "table",
@@ -83,6 +98,7 @@ const struct config_setting config_settings[] = {
      .group = CONFIG_GROUP_BOOT,
      FIELD(initrds),
      .count_offset = offsetof(struct vm_config, initrd_count),
+     .maximum = CONFIG_MAX_INITRDS,
      .placeholder = "FILE",
      .check = config_check_path,
      .file_key = "boot-source.initrd_path",
@@ -189,6 +205,36 @@ const struct config_setting config_settings[] = {
      FIELD(prefault),
      .bare = "yes",
      .help = "take all RAM from the host before the guest starts"},
+    {.flag = "reclaim",
+     .kind = CONFIG_ORDINAL,
+     .group = CONFIG_GROUP_MACHINE,
+     FIELD(reclaim),
+     .placeholder = "HOW",
+     .choices = reclaims,
+     .default_text = "share",
+     .help = "what an idle guest's zero pages and pages like other guests' become"},
+    {.flag = "pmem",
+     .kind = CONFIG_FILES,
+     .group = CONFIG_GROUP_MACHINE,
+     FIELD(pmems),
+     .count_offset = offsetof(struct vm_config, pmem_count),
+     .placeholder = "FILE",
+     .maximum = CONFIG_MAX_PMEMS,
+     .choices = pmem_words,
+     .help =
+         "persistent memory that is this file, ',ro' or ',ephemeral' behind its name; "
+         "may be repeated"},
+    {.flag = "disk",
+     .letter = 'd',
+     .kind = CONFIG_LIST,
+     .group = CONFIG_GROUP_MACHINE,
+     FIELD(disks),
+     .count_offset = offsetof(struct vm_config, disk_count),
+     .maximum = CONFIG_MAX_DISKS,
+     .placeholder = "FILE",
+     .check = config_check_disk,
+     .help = "raw disk, with options behind commas (ro, ephemeral, engine=..., see "
+             "husk(1)); may be repeated"},
     {.flag = "no-rng",
      .kind = CONFIG_FLAG,
      .group = CONFIG_GROUP_MACHINE,
@@ -314,6 +360,7 @@ const struct config_alias config_aliases[] = {
     {.spelling = "-enable-kvm", .flag = "accel", .value = "kvm"},
     {.spelling = "-no-reboot", .flag = "no-reboot"},
     {.spelling = "-serial", .flag = "console", .argument = "stdio", .value = "serial"},
+    {.spelling = "-drive", .flag = "disk"},
     {.spelling = "-nographic"},
     /* kvmtool */
     {.spelling = "-p", .flag = "append"},

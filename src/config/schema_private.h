@@ -22,8 +22,9 @@ enum config_kind {
     CONFIG_ORDINAL,  /* an enum whose values are the positions in `choices` */
     CONFIG_STRING,   /* char * */
     CONFIG_WORDS,    /* char *: each further mention is joined with a blank */
-    CONFIG_LIST,     /* char *[CONFIG_MAX_INITRDS] and a size_t */
-    CONFIG_FILE,     /* no field: names the configuration file */
+    CONFIG_LIST,     /* char *[maximum] and a size_t */
+    CONFIG_FILES, /* struct config_file[`maximum`] and a size_t; its words: `choices` */
+    CONFIG_FILE,  /* no field: names the configuration file */
 };
 
 enum config_group {
@@ -46,16 +47,16 @@ struct config_setting {
     char letter;      /* 'm' for -m; 0: none */
     enum config_kind kind;
     enum config_group group;
-    const char *placeholder;  /* the value in help; NULL: takes none */
-    const char *bare;         /* what the flag alone means; NULL: it needs a value */
-    const char *default_text; /* NULL: false, 0, or nothing */
-    size_t offset;            /* of the field in struct vm_config */
-    size_t count_offset;      /* CONFIG_LIST: of its size_t */
-    uint64_t minimum;         /* numbers, both inclusive */
-    uint64_t maximum;
-    uint64_t multiple_of;                 /* 0: anything */
-    const char *const *choices;           /* NULL-terminated */
-    const char *file_key;                 /* "section.key" of Firecracker; NULL: none */
+    const char *placeholder;    /* the value in help; NULL: takes none */
+    const char *bare;           /* what the flag alone means; NULL: it needs a value */
+    const char *default_text;   /* NULL: false, 0, or nothing */
+    size_t offset;              /* of the field in struct vm_config */
+    size_t count_offset;        /* CONFIG_LIST, CONFIG_FILES: of their size_t */
+    uint64_t minimum;           /* numbers, both inclusive */
+    uint64_t maximum;           /* CONFIG_LIST: how many strings there may be */
+    uint64_t multiple_of;       /* 0: anything */
+    const char *const *choices; /* NULL-terminated */
+    const char *file_key;       /* "section.key" of Firecracker; NULL: none */
     const struct config_word *file_words; /* for file_key; ends with {NULL} */
     int (*check)(const char *text, struct error *err); /* each string; NULL: anything */
     const char *help; /* one sentence without capital and full stop */
@@ -108,11 +109,19 @@ struct config_quoted config_quote_string(const char *text);
 /* "auto, map or copy" into `text`. */
 void config_join_choices(const char *const *choices, char *text, size_t capacity);
 
+/* ---- files.c: values of CONFIG_FILES ---- */
+
+int config_files_add(struct config_file *files, size_t *count,
+                     const struct config_setting *setting, const char *text,
+                     struct error *err) MUST_CHECK;
+void config_files_clear(struct config_file *files, size_t *count);
+
 /* ---- validate.c: checks of strings, for the table ---- */
 
 int config_check_path(const char *text, struct error *err);
 int config_check_name(const char *text, struct error *err);
 int config_check_regex(const char *text, struct error *err);
+int config_check_disk(const char *text, struct error *err); /* disk.c */
 
 /* ---- args.c ---- */
 

@@ -81,17 +81,48 @@ static int check_huge_pages(const struct vm_config *config, struct error *err)
     return 0;
 }
 
+static int check_pmems(const struct vm_config *config, struct error *err)
+{
+    const unsigned both = CONFIG_PMEM_READ_ONLY | CONFIG_PMEM_EPHEMERAL;
+
+    for (size_t i = 0; i < config->pmem_count; i++)
+        if ((config->pmems[i].words & both) == both)
+            return error_set(err, EINVAL,
+                             "--pmem %s: ro and ephemeral exclude each other; leave one "
+                             "out",
+                             config_quote_string(config->pmems[i].path).text);
+    return 0;
+}
+
 /* Time is counted by the one processor that husk has made itself. */
 static int check_deterministic(const struct vm_config *config, struct error *err)
 {
     if (!config->deterministic)
         return 0;
-    if (strcmp(config->accel, "auto") != 0 && strcmp(config->accel, "soft") != 0)
+    if (strcmp(config->accel, "soft,tier=translator") == 0)
+        return error_set(
+            err, EINVAL,
+            "--deterministic counts instructions, which translated code does "
+            "not; leave out tier=translator");
+    if (strcmp(config->accel, "auto") != 0 && strncmp(config->accel, "soft", 4) != 0)
         return error_set(err, EINVAL,
                          "--deterministic needs the software CPU; use --accel soft");
     if (config->cpu_count > 1)
         return error_set(err, EINVAL,
                          "--deterministic works with one vCPU only; use --cpus 1");
+    if (config->disk_count > 0)
+        return error_set(err, EINVAL,
+                         "--deterministic cannot repeat when a disk answers; leave out "
+                         "--disk");
+    if (config->pmem_count > 0)
+        return error_set(err, EINVAL,
+                         "--deterministic cannot repeat when a flush is done; leave out "
+                         "--pmem");
+    if (strcmp(config->console, "virtio") == 0)
+        return error_set(
+            err, EINVAL,
+            "--deterministic cannot repeat when a console of virtio answers; "
+            "use --console serial");
     return 0;
 }
 
@@ -105,6 +136,8 @@ int config_validate(const struct vm_config *config, struct error *err)
     result = check_image(config, err);
     if (result == 0)
         result = check_huge_pages(config, err);
+    if (result == 0)
+        result = check_pmems(config, err);
     if (result == 0)
         result = check_deterministic(config, err);
     if (result == 0 && config->quiet && config->verbosity > 0)

@@ -239,12 +239,13 @@ static void clear_list(char **strings, size_t *count)
     }
 }
 
-static int add_to_list(char **strings, size_t *count, const char *text, struct error *err)
+static int add_to_list(char **strings, size_t *count, uint64_t maximum, const char *text,
+                       struct error *err)
 {
     int result;
 
-    if (*count == CONFIG_MAX_INITRDS)
-        return error_set(err, EINVAL, "more than %d are given", CONFIG_MAX_INITRDS);
+    if (*count == maximum)
+        return error_set(err, EINVAL, "more than %" PRIu64 " are given", maximum);
     result = set_string(&strings[*count], text, err);
     if (result == 0)
         (*count)++;
@@ -308,7 +309,13 @@ static int store(struct vm_config *config, const struct config_setting *setting,
     case CONFIG_LIST:
         if (mention == CONFIG_FIRST_MENTION)
             clear_list(field, field_of(config, setting->count_offset));
-        return add_to_list(field, field_of(config, setting->count_offset), text, err);
+        return add_to_list(field, field_of(config, setting->count_offset),
+                           setting->maximum, text, err);
+    case CONFIG_FILES:
+        if (mention == CONFIG_FIRST_MENTION)
+            config_files_clear(field, field_of(config, setting->count_offset));
+        return config_files_add(field, field_of(config, setting->count_offset), setting,
+                                text, err);
     case CONFIG_FILE:
         return 0;
     }
@@ -359,6 +366,7 @@ int config_setting_check(const struct vm_config *config,
         return check_strings(setting, string, *count, err);
     case CONFIG_FLAG:
     case CONFIG_ORDINAL:
+    case CONFIG_FILES: /* checked when it was added */
     case CONFIG_FILE:
         return 0;
     }
@@ -371,6 +379,9 @@ void config_setting_free(struct vm_config *config, const struct config_setting *
 
     if (setting->kind == CONFIG_LIST) {
         clear_list(string, field_of(config, setting->count_offset));
+    } else if (setting->kind == CONFIG_FILES) {
+        config_files_clear(field_of(config, setting->offset),
+                           field_of(config, setting->count_offset));
     } else if (setting->kind == CONFIG_CHOICE || setting->kind == CONFIG_STRING ||
                setting->kind == CONFIG_WORDS) {
         free(*string);

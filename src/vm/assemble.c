@@ -38,6 +38,14 @@ static enum input_policy policy_from_name(const char *name)
     return INPUT_POLICY_AUTO;
 }
 
+static enum boot_pmem_mode pmem_mode(const struct config_file *file)
+{
+    if ((file->words & CONFIG_PMEM_READ_ONLY) != 0)
+        return BOOT_PMEM_READ_ONLY;
+    return (file->words & CONFIG_PMEM_EPHEMERAL) != 0 ? BOOT_PMEM_EPHEMERAL
+                                                      : BOOT_PMEM_SHARED;
+}
+
 int vm_boot_options(const struct vm_config *config, const char *cmdline,
                     struct boot_options *options, struct error *err)
 {
@@ -59,10 +67,14 @@ int vm_boot_options(const struct vm_config *config, const char *cmdline,
     };
     for (size_t i = 0; i < config->initrd_count; i++)
         options->initrd_paths[i] = config->initrds[i];
+    options->pmem_count = config->pmem_count;
+    for (size_t i = 0; i < config->pmem_count; i++)
+        options->pmems[i] = (struct boot_pmem_option){
+            .path = config->pmems[i].path, .mode = pmem_mode(&config->pmems[i])};
     return 0;
 }
 
-/* ---- what devices and the console call ------------------------------------------------
+/* ---- what devices call ------------------------------------------------
  */
 
 static void request(void *context, enum machine_request what)
@@ -76,28 +88,6 @@ static void debug_exit(void *context, uint32_t value)
 
     atomic_store(&vm->debug_exit_value, value);
     vm_ask(vm, VM_REQUEST_DEBUG_EXIT);
-}
-
-static void console_write(void *context, const uint8_t *bytes, size_t size)
-{
-    struct vm *vm = context;
-
-    stages_mark(&vm->stages, STAGE_START_KERNEL);
-    console_output(vm->console, bytes, size);
-}
-
-static size_t console_feed(void *context, const uint8_t *bytes, size_t size)
-{
-    struct vm *vm = context;
-
-    return chipset_console_input(vm->chipset, bytes, size);
-}
-
-static void console_has_room(void *context)
-{
-    struct vm *vm = context;
-
-    console_room(vm->console);
 }
 
 /* Signal context. */
@@ -126,6 +116,18 @@ static uint64_t retired_instructions(const struct vm *vm)
     return sum;
 }
 
+uint64_t vm_code_bytes(const struct vm *vm)
+{
+    uint64_t sum = 0;
+
+    if (vm->accel->vcpu_code_bytes == NULL)
+        return 0;
+    for (uint32_t i = 0; i < vm->vcpu_count; i++)
+        if (vm->vcpus[i].accel_vcpu != NULL)
+            sum += vm->accel->vcpu_code_bytes(vm->vcpus[i].accel_vcpu);
+    return sum;
+}
+
 void vm_drop_processors(struct vm *vm)
 {
     vm_disconnect_interrupts(vm);
@@ -138,11 +140,24 @@ void vm_drop_processors(struct vm *vm)
     if (vm->accel_vm != NULL)
         vm->accel->vm_destroy(vm->accel_vm);
     vm->accel_vm = NULL;
+    vm_forget_routes(vm);
+}
+
+/* The setting's words behind "soft". */
+static enum accel_tier accel_tier(const struct vm_config *config)
+{
+    const char *tier = strstr(config->accel, ",tier=");
+
+    if (tier == NULL || strcmp(tier, ",tier=auto") == 0)
+        return ACCEL_TIER_AUTO;
+    return strcmp(tier, ",tier=translator") == 0 ? ACCEL_TIER_TRANSLATOR
+                                                 : ACCEL_TIER_INTERPRETER;
 }
 
 int vm_make_processors(struct vm *vm, struct error *err)
 {
     const struct accel_vm_options options = {.cpu_count = vm->vcpu_count,
+                                             .tier = accel_tier(vm->config),
                                              .machine = &vm->machine};
 
     if (vm->accel->vm_create(&options, vm->memory, &vm->accel_vm, err) < 0)
@@ -190,6 +205,7 @@ static int make_plan(struct vm *vm, struct error *err)
 static int make_memory(struct vm *vm, struct error *err)
 {
     const struct memory_options options = {
+        .file_span_count = vm->plan->pmem_count,
         .huge_pages = vm->config->huge_pages,
         .mergeable = vm->config->ksm,
         .prefault = vm->config->prefault,
@@ -199,7 +215,8 @@ static int make_memory(struct vm *vm, struct error *err)
         0)
         return err->code;
     memory_on_loss(vm->memory, note_loss, vm);
-    if (boot_load(vm->plan, vm->memory, err) < 0 ||
+    if (boot_map_pmems(vm->plan, vm->memory, err) < 0 ||
+        boot_load(vm->plan, vm->memory, err) < 0 ||
         memory_apply_advice(vm->memory, err) < 0)
         return err->code;
     stages_mark(&vm->stages, STAGE_MEMORY);
@@ -209,7 +226,9 @@ static int make_memory(struct vm *vm, struct error *err)
 /* Only husk's own processor can tell time by its instructions. */
 static const char *accel_name(const struct vm_config *config)
 {
-    return config->deterministic ? "soft" : config->accel;
+    if (config->deterministic || strncmp(config->accel, "soft,", 5) == 0)
+        return "soft";
+    return config->accel;
 }
 
 static int make_accelerator(struct vm *vm, struct error *err)
@@ -241,13 +260,21 @@ static uint16_t debug_exit_port(const struct vm_config *config)
     return (uint16_t)config->debug_exit_port;
 }
 
+static uint64_t memory_end(const struct boot_plan *plan)
+{
+    const struct memory_span *last = &plan->spans[plan->span_count - 1];
+
+    return last->gpa + last->size_bytes;
+}
+
 static int make_devices(struct vm *vm, struct error *err)
 {
     const struct vm_config *config = vm->config;
-    const struct byte_sink sink = {.write = console_write, .context = vm};
+    const struct byte_sink sink = vm_console_sink(vm);
     const struct chipset_options options = {
         .clock = vm->clock,
         .memory_bytes = config->memory_bytes,
+        .memory_end = memory_end(vm->plan),
         .firmware = vm->plan->protocol == BOOT_FIRMWARE,
         .serial = strcmp(config->console, "serial") == 0,
         .console = sink,
@@ -258,15 +285,15 @@ static int make_devices(struct vm *vm, struct error *err)
         .set_irq = vm_set_irq,
         .replace_timer = vm->irqchip != NULL ? vm_replace_timer : NULL,
         .send_message = vm_send_message,
+        .attach_doorbell = vm->accel->ioeventfd != NULL ? vm_attach_doorbell : NULL,
+        .detach_doorbell = vm->accel->ioeventfd != NULL ? vm_detach_doorbell : NULL,
         .irq_context = vm,
         .requests = {.request = request, .debug_exit = debug_exit, .context = vm},
     };
 
     if (chipset_create(&options, &vm->ports, &vm->mmio, &vm->chipset, err) < 0)
         return err->code;
-    chipset_on_console_room(vm->chipset, console_has_room, vm);
-    console_connect(vm->console, console_feed, vm);
-    return 0;
+    return vm_make_console(vm, err);
 }
 
 static int make_events(struct vm *vm, struct error *err)
@@ -308,9 +335,9 @@ int vm_create(const struct vm_config *config, struct loop *loop, struct console 
     vm_make_clock(created);
     stages_mark(&created->stages, STAGE_CONFIG);
     if (make_events(created, err) < 0 || make_plan(created, err) < 0 ||
-        make_memory(created, err) < 0 || make_accelerator(created, err) < 0 ||
-        make_devices(created, err) < 0 || vm_make_pci_devices(created, err) < 0 ||
-        vm_make_fw_cfg(created, err) < 0) {
+        make_memory(created, err) < 0 || vm_make_reclaim(created, err) < 0 ||
+        make_accelerator(created, err) < 0 || make_devices(created, err) < 0 ||
+        vm_make_pci_devices(created, err) < 0 || vm_make_fw_cfg(created, err) < 0) {
         vm_destroy(created);
         return err->code;
     }
@@ -325,18 +352,21 @@ void vm_destroy(struct vm *vm)
     if (vm->vcpus != NULL)
         vm_end_threads(vm);
     if (vm->chipset != NULL)
-        console_connect(vm->console, NULL, NULL);
+        vm_drop_console(vm);
     vm_drop_pci_devices(vm);
     chipset_destroy(vm->chipset);
     fw_cfg_destroy(vm->fw_cfg);
     if (vm->vcpus != NULL)
         vm_drop_processors(vm);
     irqchip_destroy(vm->irqchip);
+    vm_close_routes(vm);
     free(vm->vcpus);
-    memory_destroy(vm->memory);
+    if (!vm->has_left_disks)
+        memory_destroy(vm->memory);
     boot_plan_destroy(vm->plan);
     if (vm->has_inputs)
         boot_inputs_close(&vm->inputs);
+    vm_drop_reclaim(vm);
     if (vm->timeout != NULL)
         event_free(vm->timeout);
     if (vm->loss_event != NULL)
@@ -363,29 +393,26 @@ struct stages *vm_stages(struct vm *vm)
     return &vm->stages;
 }
 
-void vm_console_break(struct vm *vm)
-{
-    chipset_console_break(vm->chipset);
-}
-
 void vm_counters(const struct vm *vm, struct vm_counters *counters)
 {
-    struct chipset_counters chipset;
     struct fw_cfg_counters fw_cfg;
 
-    chipset_counters(vm->chipset, &chipset);
     fw_cfg_counters(vm->fw_cfg, &fw_cfg);
     *counters = (struct vm_counters){
         .accel = vm->accel->name,
         .counts_instructions = vm->accel->vcpu_instructions != NULL,
         .retired_instructions = vm->retired_before + retired_instructions(vm),
+        .ioeventfd_notifications = vm_ioeventfd_notifications(vm),
+        .irqfd_interrupts = atomic_load(&vm->irqfd_interrupts),
         .resets = vm->resets,
-        .console_bytes_out = chipset.console_bytes_out,
-        .console_bytes_in = chipset.console_bytes_in,
+        .idle_looks = vm->reclaim.looks,
+        .idle_zero_bytes = vm->reclaim.zero_bytes,
+        .idle_common_bytes = vm->reclaim.common_bytes,
         .fw_cfg_port_bytes = fw_cfg.port_bytes,
         .fw_cfg_dma_bytes = fw_cfg.dma_bytes,
         .fw_cfg_dma_operations = fw_cfg.dma_operations,
     };
+    vm_console_counters(vm, counters);
     for (uint32_t i = 0; i < vm->vcpu_count; i++) {
         const struct vcpu *vcpu = &vm->vcpus[i];
 

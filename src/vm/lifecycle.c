@@ -33,6 +33,7 @@ int vm_start(struct vm *vm, struct error *err)
         return err->code;
     vm->state = VM_RUNNING;
     vm_order_run(vm);
+    vm_start_reclaim(vm);
     return 0;
 }
 
@@ -49,6 +50,7 @@ void vm_resume(struct vm *vm)
     if (vm->state != VM_PAUSED)
         return;
     vm->state = VM_RUNNING;
+    vm_retry_disks(vm);
     /* A request that came just before the pause is answered first. */
     if (atomic_load(&vm->requests) != 0)
         vm_handle_requests(vm);
@@ -88,6 +90,10 @@ static void reset(struct vm *vm)
         end(vm, VM_END_REBOOT);
         return;
     }
+    if (!vm_stop_disks(vm)) { /* memory is theirs until what is in flight comes back */
+        (void)atomic_fetch_or(&vm->requests, VM_REQUEST_RESET);
+        return;
+    }
     if (power_cycle(vm, &vm->outcome.failure) < 0) {
         end(vm, VM_END_FAILED);
         return;
@@ -95,17 +101,30 @@ static void reset(struct vm *vm)
     vm_order_run(vm);
 }
 
+static void explain_loss(const struct memory_loss *loss, struct error *err)
+{
+    if (loss->is_truncated)
+        error_set(
+            err, -EIO,
+            "%s: became shorter while the guest was using it (guest address 0x%" PRIx64
+            "); the guest is stopped because its memory is lost; replace such files by "
+            "rename instead of writing into them",
+            loss->file, loss->gpa);
+    else
+        error_set(err, -EIO,
+                  "%s: the host could not give the guest a page of it (guest address "
+                  "0x%" PRIx64
+                  "): its storage is full, or fails; the guest is stopped because its "
+                  "memory is lost",
+                  loss->file, loss->gpa);
+}
+
 static void fail(struct vm *vm)
 {
     struct memory_loss loss;
 
     if (memory_lost(vm->memory, &loss))
-        error_set(
-            &vm->outcome.failure, -EIO,
-            "%s: became shorter while the guest was using it (guest address 0x%" PRIx64
-            "); the guest is stopped because its memory is lost; replace such files by "
-            "rename instead of writing into them",
-            loss.file, loss.gpa);
+        explain_loss(&loss, &vm->outcome.failure);
     else
         vm->outcome.failure = vm->failure; /* all vCPUs are parked */
     end(vm, VM_END_FAILED);

@@ -99,7 +99,7 @@ void vm_set_irq(void *context, uint32_t line, bool level)
         log_warn("interrupt line %u: %s", line, err.text);
 }
 
-void vm_send_message(void *context, uint64_t address, uint32_t data)
+void vm_send_message(void *context, unsigned sender, uint64_t address, uint32_t data)
 {
     static struct log_gate gate;
     struct vm *vm = context;
@@ -107,7 +107,8 @@ void vm_send_message(void *context, uint64_t address, uint32_t data)
 
     if (vm->irqchip != NULL)
         irqchip_signal_msi(vm->irqchip, address, data);
-    else if (vm->accel->signal_msi(vm->accel_vm, address, data, &err) < 0 &&
+    else if (!vm_send_by_eventfd(vm, sender, address, data) &&
+             vm->accel->signal_msi(vm->accel_vm, address, data, &err) < 0 &&
              log_gate_open(&gate))
         log_warn("interrupt message to %#lx: %s", (unsigned long)address, err.text);
 }

@@ -16,6 +16,7 @@
 #include "base/loop.h"
 #include "boot/boot.h"
 #include "config/config.h"
+#include "disk/disk.h"
 #include "vm/console.h"
 #include "vm/stages.h"
 
@@ -67,6 +68,13 @@ int vm_start(struct vm *vm, struct error *err) MUST_CHECK;
 void vm_pause(struct vm *vm);
 void vm_resume(struct vm *vm); /* no effect unless paused */
 
+/* The VM pauses itself when a disk's policy says so. `paused` is called then, with the
+ * reason: "disk a.img: write of 512 bytes at byte 0 failed: No space left on device". A
+ * resume tries again. */
+void vm_on_pause(struct vm *vm, void (*paused)(void *context, const char *reason),
+                 void *context);
+const char *vm_pause_reason(const struct vm *vm); /* "": it has not paused itself */
+
 /* Presses the power button. False if the guest does not listen to it. */
 bool vm_power_button(struct vm *vm);
 
@@ -83,6 +91,8 @@ struct stages *vm_stages(struct vm *vm);
 
 /* A serial break condition on the console. */
 void vm_console_break(struct vm *vm);
+/* The terminal that shows the console is so large; for guests that can be told. */
+void vm_console_resize(struct vm *vm, uint16_t columns, uint16_t rows);
 
 struct vm_counters {
     const char *accel;
@@ -91,7 +101,12 @@ struct vm_counters {
     uint64_t port_exits;
     uint64_t mmio_exits;
     uint64_t kicks;
+    uint64_t ioeventfd_notifications; /* of devices, by guests that did not exit for it */
+    uint64_t irqfd_interrupts;        /* messages that went to the guest by an eventfd */
     uint64_t resets;
+    uint64_t idle_looks; /* at the memory of the idle guest */
+    uint64_t idle_zero_bytes;
+    uint64_t idle_common_bytes; /* given back in all of them */
     uint64_t console_bytes_out;
     uint64_t console_bytes_in;
     uint64_t fw_cfg_port_bytes; /* read through the data port */
@@ -99,6 +114,45 @@ struct vm_counters {
     uint64_t fw_cfg_dma_operations;
 };
 void vm_counters(const struct vm *vm, struct vm_counters *counters);
+
+size_t vm_disk_count(const struct vm *vm);
+struct vm_disk_status {
+    const char *path;
+    uint64_t size_bytes;
+    bool read_only;
+    const char *engine;
+    const char *engine_reason;
+    unsigned queues;
+    unsigned in_flight; /* requests, those held included */
+    unsigned held;      /* failed by the host, to be tried again at the resume */
+    struct disk_counters counters;
+};
+void vm_disk_status(const struct vm *vm, size_t index, struct vm_disk_status *status);
+
+/* Looks at the files' sizes again, and tells the guest what has changed. */
+void vm_update_disks(struct vm *vm);
+
+/* What the process takes of the host's memory, by what it is for. */
+enum vm_usage_kind {
+    VM_USAGE_RAM,     /* what the guest has written */
+    VM_USAGE_KERNEL,  /* pages of the kernel's file, or of its unpacked copy; of firmware */
+    VM_USAGE_INITRD,  /* of initrds and modules */
+    VM_USAGE_COMMON,  /* of the library of common pages */
+    VM_USAGE_PMEM,    /* of persistent memory */
+    VM_USAGE_CODE,    /* decoded and translated instructions */
+    VM_USAGE_PROGRAM, /* husk and its libraries */
+    VM_USAGE_MONITOR, /* all that husk has allocated */
+};
+#define VM_USAGE_KINDS 8
+
+struct vm_usage {
+    uint64_t rss_bytes;
+    uint64_t pss_bytes;
+    uint64_t private_bytes; /* USS: what the host would get back */
+};
+int vm_memory_usage(const struct vm *vm, struct vm_usage usage[VM_USAGE_KINDS],
+                    struct error *err) MUST_CHECK;
+const char *vm_usage_kind_name(enum vm_usage_kind kind); /* "guest_ram", ... */
 
 /* True if the guest has written nothing to its console, but to where the text screen of a
  * VGA would be. Nobody sees that: the machine has no display. */

@@ -12,7 +12,7 @@ from assembly import ECHO, LISTENS, STUBBORN
 from instances import receive
 
 HEADER = "NAME  STATE  PID  UPTIME  MEMORY  CPUS  KERNEL\n"
-NAMED = ["stat", "stop", "kill", "pause", "resume", "console"]
+NAMED = ["stat", "stop", "kill", "pause", "resume", "resize", "console"]
 
 
 def outcome(*arguments):

@@ -26,7 +26,7 @@ def test_requests_and_their_answers(guests):
         409, {"fault_message": "the guest does not listen to the power button"})
     assert web.request("PUT", "/actions", '{"action_type":"Reboot"}') == (
         400, {"fault_message": 'unknown action_type "Reboot": it must be SendCtrlAltDel, '
-              'Stop or Dump'})
+              'Stop, Dump or UpdateDisks'})
     assert web.request("GET", "/metrics") == (
         404, {"fault_message": "no such path: there are /, /stat, /vm and /actions"})
     assert web.request("DELETE", "/vm") == (405, {"fault_message": "/vm has PATCH only"})

@@ -167,3 +167,6 @@ def write_all(directory):
     (directory / "folder").mkdir()
     with open(directory / "initrd-16-mib", "wb") as sparse:
         sparse.truncate(16 << 20)
+    for name, size in [("root.img", 4 << 20), ("odd.img", 5000)]:
+        with open(directory / name, "wb") as sparse:
+            sparse.truncate(size)

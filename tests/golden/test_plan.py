@@ -34,6 +34,7 @@ PLANS = {
     "bzimage-linux32": ["vmlinuz-32", "-i", "initrd"],
     "bzimage-odd-setup": ["vmlinuz-odd"],
     "bzimage-fixed-address": ["vmlinuz-fixed", "-i", "initrd"],
+    "elf-pvh-pmem": ["vmlinux", "-m", "4G", "--pmem", "root.img", "--pmem", "odd.img,ro"],
     "firmware": ["--firmware", "bios.bin"],
     "firmware-bzimage": ["--firmware", "bios.bin", "vmlinuz", "-i", "microcode", "-i", "initrd"],
     "firmware-pvh": ["--firmware", "bios.bin", "vmlinux", "-i", "initrd", "-m", "8G"],
@@ -83,6 +84,9 @@ REFUSALS = {
     "firmware-memory": ["--firmware", "bios.bin", "vmlinuz-32", "-m", "18"],
     "memory-for-kernel": ["vmlinuz-32", "-m", "18"],
     "memory-for-initrd": ["vmlinuz-32", "-m", "20", "-i", "initrd-16-mib"],
+    "pmem-missing": ["vmlinux", "--pmem", "absent,ro"],
+    "pmem-directory": ["vmlinux", "--pmem", "folder,ro"],
+    "pmem-size": ["vmlinux", "--pmem", "odd.img"],
     "cmdline": ["vmlinuz", "--cmdline", "x" * 2048],
     "firmware-by-pvh": ["--firmware", "bios.bin", "--protocol", "pvh"],
 }

@@ -54,6 +54,26 @@ void vm_dump(struct vm *vm)
     vm->dumps++;
 }
 
+void vm_update_disks(struct vm *vm)
+{
+    vm->disk_updates++;
+}
+
+const char *vm_pause_reason(const struct vm *vm)
+{
+    return vm->pause_reason != NULL ? vm->pause_reason : "";
+}
+
+size_t vm_disk_count(const struct vm *vm)
+{
+    return vm->disk_count;
+}
+
+void vm_disk_status(const struct vm *vm, size_t index, struct vm_disk_status *status)
+{
+    *status = vm->disks[index];
+}
+
 enum vm_state vm_state(const struct vm *vm)
 {
     return vm->state;
@@ -67,6 +87,26 @@ const struct boot_plan *vm_plan(const struct vm *vm)
 struct stages *vm_stages(struct vm *vm)
 {
     return &vm->stages;
+}
+
+int vm_memory_usage(const struct vm *vm, struct vm_usage usage[VM_USAGE_KINDS],
+                    struct error *err)
+{
+    (void)vm;
+    (void)err;
+    for (unsigned kind = 0; kind < VM_USAGE_KINDS; kind++)
+        usage[kind] =
+            (struct vm_usage){1000 * (kind + 1), 100 * (kind + 1), 10 * (kind + 1)};
+    return 0;
+}
+
+const char *vm_usage_kind_name(enum vm_usage_kind kind)
+{
+    static const char *const names[VM_USAGE_KINDS] = {
+        "guest_ram", "kernel_file", "initrd",  "common_pages",
+        "pmem",      "code",        "program", "monitor"};
+
+    return names[kind];
 }
 
 void vm_counters(const struct vm *vm, struct vm_counters *counters)

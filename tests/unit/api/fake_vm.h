@@ -16,6 +16,10 @@ struct vm {
     unsigned presses;
     atomic_uint stops;
     unsigned dumps;
+    unsigned disk_updates;
+    const char *pause_reason; /* NULL: none */
+    size_t disk_count;
+    struct vm_disk_status disks[2];
     enum vm_end end;
     struct loop *ends_loop; /* stopped by vm_stop, as husk run does; or NULL */
     struct vm_counters counters;

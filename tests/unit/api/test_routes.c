@@ -122,6 +122,7 @@ static void statistics_add_counters_plan_stages_and_memory(void **state)
     struct fixture *fixture = *state;
     struct api_answer answer;
     json_t *process;
+    json_t *kinds;
 
     fixture->vm.counters = (struct vm_counters){.accel = "kvm",
                                                 .counts_instructions = true,
@@ -129,23 +130,45 @@ static void statistics_add_counters_plan_stages_and_memory(void **state)
                                                 .port_exits = 1,
                                                 .mmio_exits = 2,
                                                 .kicks = 3,
+                                                .ioeventfd_notifications = 10,
+                                                .irqfd_interrupts = 11,
                                                 .resets = 4,
+                                                .idle_looks = 12,
+                                                .idle_zero_bytes = 13,
+                                                .idle_common_bytes = 14,
                                                 .console_bytes_out = 5,
                                                 .console_bytes_in = UINT64_MAX,
                                                 .fw_cfg_port_bytes = 7,
                                                 .fw_cfg_dma_bytes = 8,
                                                 .fw_cfg_dma_operations = 9};
+    fixture->vm.pause_reason = "disk a.img: the host is full";
+    fixture->vm.disk_count = 1;
+    fixture->vm.disks[0] = (struct vm_disk_status){.path = "a.img",
+                                                   .size_bytes = 512,
+                                                   .engine = "mmap",
+                                                   .engine_reason = "chosen",
+                                                   .queues = 2,
+                                                   .in_flight = 3,
+                                                   .held = 1};
+    fixture->vm.disks[0].counters.requests[DISK_WRITE] = 15;
+    fixture->vm.disks[0].counters.bytes[DISK_WRITE] = 16;
+    fixture->vm.disks[0].counters.errors[DISK_WRITE] = 17;
     fixture->vm.plan.bytes = (struct boot_bytes){1000, 200, 30, 4};
     atomic_store(&fixture->vm.stages.at_ns[STAGE_CONFIG], 250000);
     atomic_store(&fixture->vm.stages.at_ns[STAGE_INIT_END], 2500000);
     answer = ask(fixture, "GET", "/stat", "");
     assert_int_equal(answer.status, 200);
 
+    /* The sum of what the fake says of each kind: 1 + 2 + ... + 8. */
     process = json_object_get(answer.body, "process");
-    assert_true(json_integer_value(json_object_get(process, "rss_bytes")) >= 4096);
-    assert_true(json_integer_value(json_object_get(process, "pss_bytes")) >= 1024);
-    assert_true(json_integer_value(json_object_get(process, "private_bytes")) >= 4096);
-    assert_int_equal(json_object_size(process), 3);
+    assert_int_equal(json_integer_value(json_object_get(process, "rss_bytes")), 36000);
+    assert_int_equal(json_integer_value(json_object_get(process, "pss_bytes")), 3600);
+    assert_int_equal(json_integer_value(json_object_get(process, "private_bytes")), 360);
+    kinds = json_object_get(process, "kinds");
+    assert_int_equal(json_object_size(kinds), VM_USAGE_KINDS);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(kinds, "code"),
+                                                        "private_bytes")),
+                     10 * (VM_USAGE_CODE + 1));
     assert_int_equal(json_object_del(answer.body, "process"), 0);
     assert_int_equal(json_object_set_new(answer.body, "uptime_ms", json_integer(7)), 0);
     assert_int_equal(json_object_set_new(answer.body, "pid", json_integer(8)), 0);
@@ -154,11 +177,21 @@ static void statistics_add_counters_plan_stages_and_memory(void **state)
         "{\"schema\":1,\"name\":\"web\",\"state\":\"running\",\"pid\":8,"
         "\"accel\":\"kvm\",\"uptime_ms\":7,\"kernel\":null,\"protocol\":\"pvh\","
         "\"memory_bytes\":67108864,\"vcpus\":2,"
+        "\"pause_reason\":\"disk a.img: the host is full\","
         "\"counters\":{\"retired_instructions\":6,\"port_exits\":1,\"mmio_exits\":2,"
-        "\"kicks\":3,\"resets\":4,"
+        "\"kicks\":3,\"ioeventfd_notifications\":10,\"irqfd_interrupts\":11,\"resets\":4,"
+        "\"idle_looks\":12,\"idle_zero_bytes\":13,\"idle_common_bytes\":14,"
         "\"console_bytes_out\":5,\"console_bytes_in\":9223372036854775807,"
         "\"fw_cfg_port_bytes\":7,\"fw_cfg_dma_bytes\":8,"
         "\"fw_cfg_dma_operations\":9},"
+        "\"disks\":[{\"path\":\"a.img\",\"size_bytes\":512,\"read_only\":false,"
+        "\"engine\":\"mmap\",\"engine_reason\":\"chosen\",\"queues\":2,"
+        "\"in_flight\":3,\"held\":1,"
+        "\"reads\":{\"requests\":0,\"bytes\":0,\"errors\":0},"
+        "\"writes\":{\"requests\":15,\"bytes\":16,\"errors\":17},"
+        "\"flushes\":{\"requests\":0,\"bytes\":0,\"errors\":0},"
+        "\"discards\":{\"requests\":0,\"bytes\":0,\"errors\":0},"
+        "\"write_zeroes\":{\"requests\":0,\"bytes\":0,\"errors\":0}}],"
         "\"plan_bytes\":{\"mapped\":1000,\"copied\":200,\"zeroed\":30,\"generated\":4},"
         "\"stages_ms\":{\"config\":0.25,\"plan\":null,\"memory\":null,\"init_end\":2.5,"
         "\"start_kernel\":null,\"start_user\":null,\"end\":null}}");
@@ -199,6 +232,8 @@ static void actions_reach_the_vm(void **state)
     assert_int_equal(fixture->vm.presses, 1);
     assert_done(fixture, "PUT", "/actions", "{\"action_type\":\"Dump\"}");
     assert_int_equal(fixture->vm.dumps, 1);
+    assert_done(fixture, "PUT", "/actions", "{\"action_type\":\"UpdateDisks\"}");
+    assert_int_equal(fixture->vm.disk_updates, 1);
 }
 
 static void stop_is_left_to_the_sender_of_the_answer(void **state)
@@ -298,7 +333,7 @@ static void a_quoted_word_that_is_cut_stays_a_string(void **state)
                  400,
                  "unknown action_type "
                  "\"123456789012345678901234567890123456789012345678901234567890123?\": "
-                 "it must be SendCtrlAltDel, Stop or Dump");
+                 "it must be SendCtrlAltDel, Stop, Dump or UpdateDisks");
 }
 
 static void refuses_unknown_paths_and_methods(void **state)

@@ -21,7 +21,7 @@ static struct tables make_tables_for(const struct boot_options *options)
 {
     struct tables tables = {NULL, 0};
 
-    tables.bytes = boot_acpi_tables(options, &tables.size_bytes);
+    tables.bytes = boot_acpi_tables(options, 33 * GIB, &tables.size_bytes);
     assert_non_null(tables.bytes);
     return tables;
 }
@@ -306,6 +306,8 @@ static void iasl_reads_what_is_meant(void **state)
         "0xF300, // Length",
         "0xC0000000, // Range Minimum 0xDFFFFFFF, // Range Maximum 0x00000000, // "
         "Translation Offset 0x20000000, // Length",
+        "0x0000001000000000, // Range Minimum 0x00000017FFFFFFFF, // Range Maximum "
+        "0x0000000000000000, // Translation Offset 0x0000000800000000, // Length",
         "Package (0x04) { 0xFFFF, Zero, Zero, 0x10 }",
         "Package (0x04) { 0x0001FFFF, Zero, Zero, 0x11 }",
         "Package (0x04) { 0x001FFFFF, 0x03, Zero, 0x12 }",

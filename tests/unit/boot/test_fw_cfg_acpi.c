@@ -138,7 +138,7 @@ static void the_script_makes_the_tables_that_husk_places(void **state)
     };
     run_script(&loader);
 
-    expected = boot_acpi_tables(&fixture.options, &size_bytes);
+    expected = boot_acpi_tables(&fixture.options, 4 * GIB, &size_bytes);
     assert_non_null(expected);
     assert_int_equal(rsdp.size_bytes, 36);
     assert_int_equal(tables.size_bytes, size_bytes - 64);

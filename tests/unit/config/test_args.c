@@ -334,7 +334,8 @@ static void lists_the_choices(void **state)
 {
     (void)state;
     expect_refused(WORDS("k", "--accel", "kmv"),
-                   "--accel: 'kmv' is unknown; choose auto, kvm or soft");
+                   "--accel: 'kmv' is unknown; choose auto, kvm, soft, "
+                   "soft,tier=auto, soft,tier=interpreter or soft,tier=translator");
     expect_refused(WORDS("k", "--images="),
                    "--images: '' is unknown; choose auto, map or copy");
     expect_refused(WORDS("k", "-serial", "pty"),

@@ -129,8 +129,8 @@ static void names_the_nearest_key(void **state)
 static void refuses_what_it_cannot_do(void **state)
 {
     (void)state;
-    expect_document_refused("{\"drives\": [{\"drive_id\": \"root\"}]}",
-                            "drives: husk does not support this; leave it out");
+    expect_document_refused("{\"balloon\": {\"amount_mib\": 1}}",
+                            "balloon: husk does not support this; leave it out");
     expect_document_refused(
         "{\"machine-config\": {\"smt\": true}}",
         "machine-config.smt: husk does not support this; leave it out");
@@ -182,8 +182,10 @@ static void checks_values(void **state)
     expect_document_refused(
         "{\"machine-config\": {\"huge_pages\": \"1G\"}}",
         "machine-config.huge_pages: '1G' is unknown; choose None or 2M");
-    expect_document_refused("{\"husk\": {\"accel\": \"tcg\"}}",
-                            "husk.accel: 'tcg' is unknown; choose auto, kvm or soft");
+    expect_document_refused(
+        "{\"husk\": {\"accel\": \"tcg\"}}",
+        "husk.accel: 'tcg' is unknown; choose auto, kvm, soft, "
+        "soft,tier=auto, soft,tier=interpreter or soft,tier=translator");
     expect_document_refused("{\"husk\": {\"initrd\": [\"a\", \"\"]}}",
                             "husk.initrd[1]: the file name is empty");
 }

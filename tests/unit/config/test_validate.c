@@ -38,6 +38,9 @@ static void deterministic_is_one_software_cpu(void **state)
                    "--deterministic needs the software CPU; use --accel soft");
     expect_refused(WORDS("k", "--deterministic", "-c", "2"),
                    "--deterministic works with one vCPU only; use --cpus 1");
+    expect_refused(WORDS("k", "--deterministic", "--console", "virtio"),
+                   "--deterministic cannot repeat when a console of virtio answers; use "
+                   "--console serial");
     expect_parsed(&config, WORDS("k", "--deterministic", "--accel", "soft"));
     assert_true(config.deterministic);
     config_finish(&config);
@@ -110,6 +113,7 @@ static void builds_the_command_line(void **state)
     } cases[] = {
         {{"k", NULL}, "console=ttyS0", ""},
         {{"k", "-a", "ro", NULL}, "console=ttyS0 ro", "ro"},
+        {{"k", "--console", "virtio", "-a", "ro", NULL}, "console=hvc0 ro", "ro"},
         {{"k", "--console", "none", NULL}, "", ""},
         {{"k", "--console", "none", "-a", "ro", NULL}, "ro", "ro"},
         {{"k", "--cmdline", "quiet", NULL}, "quiet", "quiet"},
