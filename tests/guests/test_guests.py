@@ -31,6 +31,12 @@ GUEST_DONE = 0x10 << 1 | 1
 COMMAND_LINE = "console=ttyS0 a=1 -- last word"
 INITRD = b"initrd: its bytes to the last one\n"
 
+SECTOR_BYTES = 512
+SECTORS = 128
+# What virtio_blk.S leaves behind: sectors that are full of another byte than their number.
+CHANGED_SECTORS = {5: 0xA5, 7: 0}
+DISCARDED_SECTOR = 8  # of which anything may have become
+
 # name: (image, options, exit code)
 GUESTS = {
     "pvh64": ("pvh64.elf", ["--initrd", "{initrd}"], GUEST_DONE),
@@ -53,6 +59,8 @@ GUESTS = {
     "reset": ("reset.elf", ["--initrd", "{initrd}"], GUEST_DONE),
     "devices": ("devices.elf", [], GUEST_DONE),
     "fw_cfg": ("fw_cfg.elf", [], GUEST_DONE),
+    "virtio_rng": ("virtio_rng.elf", [], GUEST_DONE),
+    "virtio_blk": ("virtio_blk.elf", ["--disk", "{disk},serial=guest-serial"], GUEST_DONE),
     "poweroff": ("poweroff.elf", [], HUSK_EXIT_POWER_OFF),
     "crash": ("crash.elf", [], HUSK_EXIT_CRASHED),
 }
@@ -70,15 +78,19 @@ def reason_against_kvm():
     return None
 
 
-def command(accelerator, image, options, initrd):
-    """The command line that runs `image`."""
+def command(accelerator, image, options, directory):
+    """The command line that runs `image`; what `options` name is made in `directory`."""
+    initrd = directory / "initrd"
+    initrd.write_bytes(INITRD)
+    disk = directory / "disk"
+    disk.write_bytes(b"".join(bytes([number]) * SECTOR_BYTES for number in range(SECTORS)))
     kernel = ["--firmware"] if image.startswith("firmware") else ["--kernel"]
     return (
         [HUSK, "run", "--accel", accelerator, *kernel, str(IMAGES / image)]
         + ["--memory", "32", "--debug-console"]
         + ["--debug-exit", str(DEBUG_EXIT_PORT), "--timeout", str(GUEST_TIMEOUT_S)]
         + ["--cmdline", COMMAND_LINE]
-        + [option.format(initrd=initrd) for option in options]
+        + [option.format(initrd=initrd, disk=disk) for option in options]
     )
 
 
@@ -101,10 +113,8 @@ def test_guest(name, accelerator, tmp_path):
     if ACCELERATORS[accelerator]:
         pytest.skip(ACCELERATORS[accelerator])
     image, options, exit_code = GUESTS[name]
-    initrd = tmp_path / "initrd"
-    initrd.write_bytes(INITRD)
     result = subprocess.run(
-        command(accelerator, image, options, initrd),
+        command(accelerator, image, options, tmp_path),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=2 * GUEST_TIMEOUT_S,
@@ -113,6 +123,20 @@ def test_guest(name, accelerator, tmp_path):
     printed = result.stdout.decode(errors="replace")
     assert printed == (EXPECTED / f"{name}.tap").read_text(), result.stderr.decode()
     assert result.returncode == exit_code, result.stderr.decode()
+    if name == "virtio_blk":
+        assert changed_sectors(tmp_path / "disk") == CHANGED_SECTORS
+
+
+def changed_sectors(disk):
+    """The number of each sector that is not as it was made, and the byte it is full of."""
+    content = disk.read_bytes()
+    changed = {}
+    for number in set(range(SECTORS)) - {DISCARDED_SECTOR}:
+        sector = content[number * SECTOR_BYTES : (number + 1) * SECTOR_BYTES]
+        if sector != bytes([number]) * SECTOR_BYTES:
+            assert len(set(sector)) == 1
+            changed[number] = sector[0]
+    return changed
 
 
 # fw_cfg_string.S reads so much by one `rep insb`.
@@ -121,18 +145,49 @@ STRING_BYTES = 195 * 1024
 STRING_EXITS_LIMIT = 195 + 1
 
 
-@pytest.mark.parametrize("accelerator", ACCELERATORS)
-def test_string_input_costs_no_exit_a_byte(accelerator, tmp_path):
+def run_for_counters(accelerator, image, tmp_path):
+    """What husk has counted when the guest has ended."""
     if ACCELERATORS[accelerator]:
         pytest.skip(ACCELERATORS[accelerator])
     result = subprocess.run(
-        command(accelerator, "fw_cfg_string.elf", ["--boot-timer=json"], tmp_path),
+        command(accelerator, image, ["--boot-timer=json"], tmp_path),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=2 * GUEST_TIMEOUT_S,
         check=False,
     )
     assert result.returncode == GUEST_DONE, result.stderr.decode()
-    counters = json.loads(result.stderr.splitlines()[-1])["counters"]
+    return json.loads(result.stderr.splitlines()[-1])["counters"]
+
+
+@pytest.mark.parametrize("accelerator", ACCELERATORS)
+def test_string_input_costs_no_exit_a_byte(accelerator, tmp_path):
+    counters = run_for_counters(accelerator, "fw_cfg_string.elf", tmp_path)
     assert counters["fw_cfg_port_bytes"] == STRING_BYTES
     assert counters["port_exits"] <= STRING_EXITS_LIMIT
+
+
+# What virtio_kicks.S does twice, with a reset of the machine between: it notifies a device
+# so often, each time answered by an interrupt; as often in vain where the device no longer
+# is; and as often at its new place.
+ROUNDS = 100
+LIVES = 2
+# To find and start the device takes fewer exits than that.
+SETUP_EXITS_LIMIT = ROUNDS
+
+
+def test_notifications_and_interrupts_do_not_exit_under_kvm(tmp_path):
+    counters = run_for_counters("kvm", "virtio_kicks.elf", tmp_path)
+    in_vain = LIVES * ROUNDS
+    assert in_vain < counters["mmio_exits"] < in_vain + LIVES * SETUP_EXITS_LIMIT
+    # The first at each place exits. The very last may not have been looked at.
+    without_exit = LIVES * 2 * (ROUNDS - 1)
+    assert counters["ioeventfd_notifications"] in [without_exit - 1, without_exit]
+    assert counters["irqfd_interrupts"] == LIVES * 2 * ROUNDS
+
+
+def test_software_cpu_has_no_short_cuts(tmp_path):
+    counters = run_for_counters("soft", "virtio_kicks.elf", tmp_path)
+    assert counters["mmio_exits"] > LIVES * 3 * ROUNDS
+    assert counters["ioeventfd_notifications"] == 0
+    assert counters["irqfd_interrupts"] == 0

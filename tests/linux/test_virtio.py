@@ -28,6 +28,7 @@ for device in /sys/bus/pci/devices/*
 do
     echo $(basename $device) $(cat $device/vendor) $(cat $device/device) $(cat $device/class)
 done
+grep ' : PCI ' /proc/iomem
 {LOAD}
 echo available $(cat /sys/class/misc/hw_random/rng_available)
 echo driver $(basename $(readlink /sys/bus/virtio/devices/virtio0/driver))
@@ -54,6 +55,9 @@ def test_linux_reads_entropy(tmp_path, monkeypatch, options, interrupts):
     assert boot(tmp_path, *options) == [
         "0000:00:00.0 0x1b36 0x0008 0x060000",
         "0000:00:02.0 0x1af4 0x1044 0x00ff00",
+        "c0000000-dfffffff : PCI Bus 0000:00",
+        "e0000000-e00fffff : PCI MMCONFIG 0000 [bus 00-00]",
+        "800000000-fffffffff : PCI Bus 0000:00",
         "available virtio_rng.0",
         "driver virtio_rng",
         "bytes 3000",

@@ -14,6 +14,7 @@ SECONDS = 30
 
 class Terminal:
     running = []
+    seconds = SECONDS
 
     def __init__(self, *arguments):
         self.parent, self.child = pty.openpty()
@@ -23,24 +24,30 @@ class Terminal:
         self.seen = b""
         Terminal.running.append(self)
 
-    def expect(self, wanted):
-        """Reads until `wanted` has come; what came before it is gone."""
-        deadline = time.monotonic() + SECONDS
-        while wanted not in self.seen:
-            left = max(0, deadline - time.monotonic())
-            ready, _, _ = select.select([self.parent], [], [], left)
-            assert ready, f"{wanted!r} did not come; seen: {self.seen!r}"
+    def read(self, seconds):
+        """Takes what has come, or comes within these seconds; whether there was any."""
+        ready, _, _ = select.select([self.parent], [], [], seconds)
+        if ready:
             self.seen += os.read(self.parent, 4096)
-        self.seen = self.seen.split(wanted, 1)[1]
+        return bool(ready)
+
+    def expect(self, wanted):
+        """Reads until `wanted` has come, and returns what came before it."""
+        deadline = time.monotonic() + self.seconds
+        while wanted not in self.seen:
+            come = self.read(max(0, deadline - time.monotonic()))
+            assert come, f"{wanted!r} did not come; seen: {self.seen!r}"
+        before, self.seen = self.seen.split(wanted, 1)
+        return before
 
     def type(self, text):
-        _, ready, _ = select.select([], [self.parent], [], SECONDS)
+        _, ready, _ = select.select([], [self.parent], [], self.seconds)
         assert ready, "nobody reads what is typed"
         os.write(self.parent, text)
 
     def end(self):
         """The exit code; the terminal must be as it was."""
-        code = self.process.wait(timeout=SECONDS)
+        code = self.process.wait(timeout=self.seconds)
         Terminal.running.remove(self)
         assert termios.tcgetattr(self.child) == self.before, "terminal modes not restored"
         os.close(self.parent)
