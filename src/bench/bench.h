@@ -21,6 +21,8 @@
 #define BENCH_MAX_ACCELS 4
 #define BENCH_MAX_TIERS 4
 #define BENCH_MAX_ENGINES 8
+#define BENCH_MAX_INSTANCE_COUNTS 8
+#define BENCH_MAX_INSTANCES 256
 #define BENCH_MIN_SIZE_BYTES (UINT64_C(16) << 20)
 #define BENCH_MAX_SIZE_BYTES (UINT64_C(64) << 30)
 
@@ -36,6 +38,8 @@ struct bench_options {
     const char *programs;                   /* names, by commas; NULL: all */
     const char *engines[BENCH_MAX_ENGINES]; /* of disks */
     size_t engine_count;
+    size_t instances[BENCH_MAX_INSTANCE_COUNTS]; /* numbers of them, each up to */
+    size_t instance_count;                       /* BENCH_MAX_INSTANCES */
     const char *guest;   /* directory of a bench's guest; NULL: looked for */
     uint64_t size_bytes; /* of what is read and written; 0: as the bench likes */
     const char *only; /* leave out rows whose name does not have this in it; NULL: none */

@@ -32,6 +32,13 @@ const struct bench benches[] = {
      .options = (const char *const[]){"--kernel", NULL},
      .run = bench_boot,
      .print_table = bench_print_matrix},
+    {.name = "memory",
+     .summary = "what idle instances of one kernel take of the host's memory",
+     .runs = 1,
+     .accels = "soft",
+     .options = (const char *const[]){"--kernel", "--instances", NULL},
+     .run = bench_memory,
+     .print_table = bench_print_matrix},
     {.name = NULL},
 };
 

@@ -5,7 +5,7 @@
 
 #include "bench/bench.h"
 
-bench_function bench_multiboot, bench_boot, bench_cpu, bench_disk;
+bench_function bench_multiboot, bench_boot, bench_cpu, bench_disk, bench_memory;
 
 /* All measures as lines, all programs as columns; then how those of husk's compare. */
 void bench_print_disk_table(const struct bench_report *report, FILE *stream);

@@ -8,7 +8,6 @@
  * whoever watches (boot_run_private.h).
  */
 #include <errno.h>
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +18,6 @@
 #include "bench/boot_run_private.h"
 #include "bench/directory_private.h"
 #include "bench/files_private.h"
-#include "bench/process_private.h"
 #include "bench/subjects_private.h"
 
 /* Its init says this, and waits. */
@@ -31,7 +29,6 @@
 #define MEMORY_MIB "512"
 
 #define RUN_TIMEOUT_MS 120000
-#define UNPACK_TIMEOUT_MS 120000
 
 /* ---- what is started ---- */
 
@@ -146,45 +143,6 @@ static int name_directories(struct boot *boot, struct error *err)
     return 0;
 }
 
-/* The only kernel in the warm cache; NULL: there is none. */
-static char *find_unpacked(const struct boot *boot)
-{
-    char *pattern;
-    char *found = NULL;
-    glob_t matches = {.gl_pathc = 0};
-
-    if (asprintf(&pattern, "%s/warm/*.elf", boot->directory) < 0)
-        return NULL;
-    if (glob(pattern, 0, NULL, &matches) == 0)
-        found = strdup(matches.gl_pathv[0]);
-    globfree(&matches);
-    free(pattern);
-    return found;
-}
-
-/* husk itself fills the cache, by a plan. */
-static int unpack(struct boot *boot, struct error *err)
-{
-    const char *const arguments[] = {boot->warm_cache, boot->options->husk, "plan",
-                                     boot->kernel, NULL};
-    const struct bench_command command = {.arguments = arguments,
-                                          .line = "\n",
-                                          .timeout_ms = UNPACK_TIMEOUT_MS,
-                                          .end_timeout_ms = UNPACK_TIMEOUT_MS,
-                                          .interrupt_fd = boot->options->interrupt_fd};
-    struct bench_process process;
-
-    if (bench_process_run(&command, &process, err) < 0)
-        return error_prefix(err, "unpacking %s", boot->kernel);
-    boot->unpacked_kernel = find_unpacked(boot);
-    if (boot->unpacked_kernel == NULL)
-        return error_set(err, EINVAL,
-                         "kernel %s: husk has put nothing of it into its cache; this "
-                         "bench needs a vmlinuz that it can unpack",
-                         boot->kernel);
-    return 0;
-}
-
 static int make_files(struct boot *boot, struct error *err)
 {
     boot->initramfs = bench_find_guest(INITRAMFS_FILE, err);
@@ -192,7 +150,9 @@ static int make_files(struct boot *boot, struct error *err)
         boot->kernel = bench_find_kernel(boot->options->kernel, "amd64", err);
     if (boot->kernel == NULL || name_directories(boot, err) < 0)
         return err->code;
-    return unpack(boot, err);
+    boot->unpacked_kernel =
+        bench_unpack_kernel(boot->options, boot->warm_cache, boot->kernel, err);
+    return err->code;
 }
 
 static void remove_files(struct boot *boot)

@@ -3,7 +3,7 @@
 #ifndef HUSK_BENCH_FILES_PRIVATE_H
 #define HUSK_BENCH_FILES_PRIVATE_H
 
-#include "base/error.h"
+#include "bench/bench.h"
 
 /* A path, owned by the caller; NULL, with *err set, if there is no such file. */
 
@@ -11,6 +11,11 @@
  * as `flavour` ("cloud-amd64"), or the host's own. */
 char *bench_find_kernel(const char *asked, const char *flavour,
                         struct error *err) MUST_CHECK;
+
+/* The ELF file that husk unpacks `kernel` to, in an empty cache: `cache` is its word of
+ * the environment, "HUSK_CACHE_DIR=...". */
+char *bench_unpack_kernel(const struct bench_options *options, const char *cache,
+                          const char *kernel, struct error *err) MUST_CHECK;
 
 /* What tools/make-disk-bench-guest has made: the `asked` directory (--guest), or that in
  * the build's. */

@@ -142,6 +142,31 @@ static int set_engines(struct request *request, const char *value, struct error 
                  BENCH_MAX_ENGINES, &options->engine_count, err);
 }
 
+static int set_instances(struct request *request, const char *value, struct error *err)
+{
+    struct bench_options *options = &request->options;
+    const char *rest = value;
+
+    options->instance_count = 0;
+    do {
+        char *end;
+        unsigned long instances = strtoul(rest, &end, 10);
+        bool is_number =
+            rest[0] >= '0' && rest[0] <= '9' && (*end == ',' || *end == '\0');
+
+        if (!is_number || instances == 0 || instances > BENCH_MAX_INSTANCES)
+            return error_set(err, EINVAL,
+                             "--instances '%s': must be numbers from 1 to %d, by commas",
+                             value, BENCH_MAX_INSTANCES);
+        if (options->instance_count == BENCH_MAX_INSTANCE_COUNTS)
+            return error_set(err, EINVAL, "--instances '%s': more than %d numbers", value,
+                             BENCH_MAX_INSTANCE_COUNTS);
+        options->instances[options->instance_count++] = instances;
+        rest = *end == ',' ? end + 1 : NULL;
+    } while (rest != NULL);
+    return 0;
+}
+
 static int set_size(struct request *request, const char *value, struct error *err)
 {
     uint64_t size_bytes;
@@ -176,6 +201,10 @@ static const struct option {
     {.spelling = "--programs", .value = "LIST", .is_special = true, .set = set_programs},
     {.spelling = "--tier", .value = "LIST", .is_special = true, .set = set_tiers},
     {.spelling = "--engine", .value = "LIST", .is_special = true, .set = set_engines},
+    {.spelling = "--instances",
+     .value = "LIST",
+     .is_special = true,
+     .set = set_instances},
     {.spelling = "--size", .value = "SIZE", .is_special = true, .set = set_size},
     {.spelling = "--guest", .value = "DIRECTORY", .is_special = true, .set = set_guest},
     {.spelling = "--json"},
