@@ -4,12 +4,16 @@
 
 #define NUMBER 33
 
-/* Kept as written: gcc would make loops of most of the calls. */
-__attribute__((noinline, optimize("no-optimize-sibling-calls",
-                                  "no-inline-functions"))) static uint64_t
-fibonacci(unsigned number)
+static __attribute__((noinline)) uint64_t fibonacci(unsigned number)
 {
-    return number < 2 ? number : fibonacci(number - 1) + fibonacci(number - 2);
+    uint64_t sum;
+
+    if (number < 2)
+        return number;
+    sum = fibonacci(number - 1) + fibonacci(number - 2);
+    /* Else a compiler would make a loop of the second call. */
+    __asm__ volatile("" : "+r"(sum));
+    return sum;
 }
 
 uint64_t run_calls(void)

@@ -2,7 +2,7 @@
 /* Multi-precision multiplication as cryptography does it: 64-bit products and carries. */
 #include "programs.h"
 
-#define WORDS 32 /* 2048 bits */
+#define WORDS UINT64_C(32) /* 2048 bits */
 #define ROUNDS 18000
 
 /* product = left * right, by the schoolbook. */

@@ -5,8 +5,8 @@
 
 #include "programs.h"
 
-/* The blocks are neither a power of two nor a whole page apart: loads would wait for stores
- * to the same place of another page. */
+/* The blocks are neither a power of two nor a whole page apart: loads would wait for
+ * stores to the same place of another page. */
 #define BLOCK_BYTES ((244 << 10) + 2048)
 #define MOVS_ROUNDS 2000
 #define STOS_ROUNDS 2800

@@ -12,7 +12,7 @@
 #define CALLS 300000
 #define MAP_ROUNDS 60
 #define MAP_PAGES 256
-#define PAGE_BYTES 4096
+#define PAGE_BYTES UINT64_C(4096)
 #define PROCESSES 60
 #define SWITCHES 6000
 

@@ -279,9 +279,16 @@ struct answer {
 /* "NANOSECONDS CHECKSUM", or "failed: REASON". */
 static int read_answer(const char *text, struct answer *answer, struct error *err)
 {
-    if (sscanf(text, "%" SCNu64 " %" SCNx64, &answer->guest_ns, &answer->checksum) == 2)
-        return 0;
-    return error_set(err, EIO, "%s", text);
+    char *end;
+
+    answer->guest_ns = strtoull(text, &end, 10);
+    if (end == text || *end != ' ')
+        return error_set(err, EIO, "%s", text);
+    text = end + 1;
+    answer->checksum = strtoull(text, &end, 16);
+    if (end == text || *end != '\0')
+        return error_set(err, EIO, "what it says is no result: %s", text);
+    return 0;
 }
 
 static int ask(struct runner *runner, const struct program *program,

@@ -31,10 +31,12 @@
 /* The kernel and twice the initramfs, which is unpacked to half of it at most. */
 #define MEMORY_MIB "384"
 
+/* Of these husk adds the first by itself. */
+#define PEER_WORDS "console=ttyS0 quiet loglevel=0"
 #define GUEST_WORDS "quiet loglevel=0"
 
 /* What arguments are made of. */
-#define NAME_BYTES (2 * PATH_MAX)
+#define NAME_BYTES ((size_t)2 * PATH_MAX)
 struct texts {
     char image[NAME_BYTES];
     char disk[NAME_BYTES + 128];
@@ -289,7 +291,7 @@ static void peer_arguments(struct run *run, struct bench_arguments *arguments)
                                             "-initrd",
                                             setup->initramfs,
                                             "-append",
-                                            "console=ttyS0 " GUEST_WORDS,
+                                            PEER_WORDS,
                                             "-object",
                                             "iothread,id=disks",
                                             "-drive",

@@ -55,6 +55,7 @@ static char *choose(char *first, char *second)
 char *bench_find_kernel(const char *asked, const char *flavour, struct error *err)
 {
     char directory[PATH_MAX];
+    char below[NAME_MAX];
     struct utsname host;
     char *found;
 
@@ -67,14 +68,13 @@ char *bench_find_kernel(const char *asked, const char *flavour, struct error *er
     if (own_directory(directory, err) < 0)
         return NULL;
     (void)uname(&host);
-    strcat(directory, "/../kernels/");
-    found = choose(join(directory, flavour, "/vmlinuz"),
-                   join("/boot/vmlinuz-", host.release, ""));
+    (void)snprintf(below, sizeof(below), "/../kernels/%s/vmlinuz", flavour);
+    found = choose(join(directory, below, ""), join("/boot/vmlinuz-", host.release, ""));
     if (found == NULL)
         (void)error_set(err, ENOENT,
-                        "no kernel to boot, neither %s%s/vmlinuz nor /boot/vmlinuz-%s; "
+                        "no kernel to boot, neither %s%s nor /boot/vmlinuz-%s; "
                         "tools/get-kernel fetches Debian's, --kernel names another",
-                        directory, flavour, host.release);
+                        directory, below, host.release);
     return found;
 }
 

@@ -62,34 +62,49 @@ static void print_text(const struct chart *chart, int x, const char *class,
     (void)fputs("</text>\n", chart->stream);
 }
 
-static void print_bar(const struct chart *chart, const struct bench_row *row,
-                      double longest)
+/* How long its bar is; negative: there is nothing to show. */
+static double value_of(const struct bench_report *report, const struct bench_row *row)
+{
+    double ratio;
+
+    if (row->sample_count == 0)
+        return -1;
+    if (!report->has_means)
+        return bench_statistics(row->samples, row->sample_count).median;
+    ratio = bench_ratio(report, row, BENCH_NATIVE_WAY);
+    return ratio > 0 ? 1 / ratio : -1;
+}
+
+static void print_bar(const struct chart *chart, const struct bench_report *report,
+                      const struct bench_row *row, double longest)
 {
     const int start = MARGIN + LABEL_WIDTH;
     char text[128];
-    double median;
+    const double value = value_of(report, row);
     double width;
 
     (void)snprintf(text, sizeof(text), "%s %s", row->program, row->way);
     print_text(chart, MARGIN, "row", text);
-    if (row->sample_count == 0) {
+    if (value < 0) {
         print_text(chart, start, "note", "no result");
         return;
     }
-    median = bench_statistics(row->samples, row->sample_count).median;
-    width = longest > 0 ? median / longest * BAR_WIDTH : 0;
+    width = longest > 0 ? value / longest * BAR_WIDTH : 0;
     (void)fprintf(chart->stream,
                   "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" "
                   "class=\"%s\"/>\n",
                   start, chart->y - BAR_HEIGHT + 2, width, BAR_HEIGHT,
                   row->is_peer ? "peer" : "husk");
-    (void)snprintf(text, sizeof(text), "%.2f %s", median, row->unit);
+    (void)snprintf(text, sizeof(text), "%.2f %s", value,
+                   report->has_means ? "x" : row->unit);
     print_text(chart, start + (int)width + 6, "row", text);
 }
 
 static bool is_in_panel(const struct bench_row *row, const struct bench_row *first)
 {
-    return strcmp(row->beside, first->beside) == 0 && strcmp(row->unit, first->unit) == 0;
+    return strcmp(row->beside, first->beside) == 0 &&
+           strcmp(row->unit, first->unit) == 0 &&
+           (row->set == NULL || strcmp(row->set, first->set) == 0);
 }
 
 static bool starts_panel(const struct bench_report *report, size_t index)
@@ -104,21 +119,17 @@ static bool starts_group(const struct bench_report *report, size_t index)
 }
 
 /* Of the panel whose first row is `first`. */
-static double longest_median(const struct bench_report *report, size_t first)
+static double longest_bar(const struct bench_report *report, size_t first)
 {
     double longest = 0;
 
     for (size_t i = first; i < report->row_count; i++) {
-        const struct bench_row *row = &report->rows[i];
-        double median;
+        double value = value_of(report, &report->rows[i]);
 
-        if (!is_in_panel(row, &report->rows[first]))
+        if (!is_in_panel(&report->rows[i], &report->rows[first]))
             break;
-        if (row->sample_count == 0)
-            continue;
-        median = bench_statistics(row->samples, row->sample_count).median;
-        if (median > longest)
-            longest = median;
+        if (value > longest)
+            longest = value;
     }
     return longest;
 }
@@ -135,12 +146,15 @@ static int height_of(const struct bench_report *report)
     return 2 * MARGIN + lines * LINE_HEIGHT;
 }
 
-static void print_panel_title(struct chart *chart, const struct bench_row *row)
+static void print_panel_title(struct chart *chart, const struct bench_report *report,
+                              const struct bench_row *row)
 {
     char text[128];
 
     chart->y += LINE_HEIGHT;
-    (void)snprintf(text, sizeof(text), "accelerator %s, %s", row->beside, row->unit);
+    (void)snprintf(text, sizeof(text), "accelerator %s, %s%s%s", row->beside,
+                   row->set == NULL ? "" : row->set, row->set == NULL ? "" : ", ",
+                   report->has_means ? "multiples of the host's own time" : row->unit);
     print_text(chart, MARGIN, "title", text);
     chart->y += LINE_HEIGHT;
 }
@@ -153,14 +167,14 @@ static void print_rows(struct chart *chart, const struct bench_report *report)
         const struct bench_row *row = &report->rows[i];
 
         if (starts_panel(report, i)) {
-            longest = longest_median(report, i);
-            print_panel_title(chart, row);
+            longest = longest_bar(report, i);
+            print_panel_title(chart, report, row);
         }
         if (starts_group(report, i)) {
             print_text(chart, MARGIN, "note", row->group);
             chart->y += LINE_HEIGHT;
         }
-        print_bar(chart, row, longest);
+        print_bar(chart, report, row, longest);
         chart->y += LINE_HEIGHT;
     }
 }

@@ -191,4 +191,4 @@ def test_name_that_no_row_has_is_told():
 def test_unknown_bench_is_a_usage_error():
     result = husk.run("bench", "tape")
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr == "husk: unknown bench 'tape'; there is: multiboot, cpu, disk, boot\n"
+    assert result.stderr == "husk: unknown bench 'tape'; there is: multiboot, cpu, disk, boot, memory\n"

@@ -4,6 +4,7 @@ How long they take is not tested."""
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import xml.etree.ElementTree
@@ -162,6 +163,17 @@ def test_kernel_that_is_not_there_is_told():
     result = husk.run("bench", "cpu", "--kernel", "/no/such/kernel")
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == "husk: --kernel /no/such/kernel: No such file or directory\n"
+
+
+def test_programs_that_are_not_built_are_told_with_where_they_were_looked_for(tmp_path):
+    directory = tmp_path / "src"
+    directory.mkdir()
+    result = subprocess.run([shutil.copy(husk.HUSK, directory), "bench", "cpu"], capture_output=True,
+                            text=True, check=False)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == (f"husk: the bench's file cpu-programs is in neither {directory}/../bench nor "
+                             f"{directory}/../share/husk/bench; it is built with husk (ninja without a "
+                             "target)\n")
 
 
 def test_options_of_one_bench_are_none_of_another():

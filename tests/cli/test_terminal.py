@@ -22,8 +22,7 @@ def echo(tmp_path):
 @husk.needs_accelerator
 def test_banner_names_the_way_out_and_keys_reach_the_guest(echo):
     terminal = Terminal("run", "-k", echo)
-    terminal.expect(b"Ctrl-A x quits")
-    terminal.expect(b"R")
+    terminal.expect(b"Ctrl-A x quits")  # before or after the guest's R
     terminal.type(b"hello")
     terminal.expect(b"hello")
     terminal.type(b"\x03")  # Ctrl-C belongs to the guest

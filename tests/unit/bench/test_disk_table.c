@@ -17,8 +17,8 @@ static double sample[][1] = {{100}, {50}, {40}, {80}, {20}, {10}, {40}, {0.5}};
 
 #define ROW(what, of, who, how, peer, more)                                              \
     {                                                                                    \
-        .group = what, .unit = of, .program = who, .way = how, .accel = "a",             \
-        .beside = "soft", .is_peer = peer, .more_is_better = more                        \
+        .group = (what), .unit = (of), .program = (who), .way = (how), .accel = "a",     \
+        .beside = "soft", .is_peer = (peer), .more_is_better = (more)                    \
     }
 
 static struct bench_row rows[] = {

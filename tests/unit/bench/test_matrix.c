@@ -164,6 +164,26 @@ static void json_has_the_means(void **state)
     json_decref(document);
 }
 
+static void chart_has_multiples_and_a_panel_for_each_set(void **state)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+
+    (void)state;
+    assert_non_null(stream);
+    bench_print_svg(&report, stream);
+    assert_int_equal(fclose(stream), 0);
+    assert_non_null(strstr(text, ">accelerator soft, integer, multiples of the host's"));
+    assert_non_null(strstr(text, ">accelerator soft, system, multiples of the host's"));
+    /* 2 of at most 8 times as long in one panel, 4 of 4 in the other. */
+    assert_non_null(strstr(text, "width=\"117.0\" height=\"13\" class=\"husk\"/>"));
+    assert_non_null(strstr(text, ">2.00 x</text>"));
+    assert_non_null(strstr(text, "width=\"468.0\" height=\"13\" class=\"husk\"/>"));
+    assert_non_null(strstr(text, ">no result</text>"));
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +191,7 @@ int main(void)
         cmocka_unit_test(mean_leaves_out_what_failed_and_is_negative_if_nothing_is_left),
         cmocka_unit_test(table_has_times_factors_means_and_reasons),
         cmocka_unit_test(json_has_the_means),
+        cmocka_unit_test(chart_has_multiples_and_a_panel_for_each_set),
     };
 
     return cmocka_run_group_tests_name("bench/matrix", tests, NULL, NULL);
