@@ -6,11 +6,12 @@
  *
  * A map has no way to return an error: a full host or a file that has become shorter is a
  * SIGBUS. So blocks are reserved before they are written to; and where a page is lost all
- * the same, a zero page takes its place, and from that offset on the map is not trusted
- * any more: requests are performed by system calls, which say what is the matter.
+ * the same, a zero page takes its place, and the map is not trusted there any more:
+ * requests are performed by system calls, which say what is the matter.
  *
  * If the disk is ephemeral the map is private: the guest's writes become pages of ours,
- * and the file, which is open for reading alone, is never changed.
+ * and the file, which is open for reading alone, is never changed. A page that was lost
+ * is mapped again when it is asked for again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,51 +43,15 @@ struct mmap_engine {
     struct map_guard guard;
     struct disk_pool pool;
 
-    _Atomic uint64_t lost_from;  /* no page before this offset has been lost */
+    _Atomic uint64_t *lost;      /* one bit a page: zeros have taken its place */
+    atomic_bool has_lost;        /* a page, ever */
+    pthread_mutex_t lossy_lock;  /* a private map that has lost pages */
     _Atomic uint64_t *reserved;  /* one bit a page: the host has room for it */
+    _Atomic uint64_t *written;   /* one bit a page of a private map: it is ours */
     atomic_bool can_not_reserve; /* the file system has no way to */
 };
 
-/* ---- pages that are lost ---- */
-
-/* Signal context. The offset is noted before the page is there, so that whoever sees the
- * page, and looks at the offset afterwards, knows. */
-static bool repair(void *context, uintptr_t address)
-{
-    struct mmap_engine *engine = context;
-    uint64_t offset = align_down(address - (uintptr_t)engine->map, PAGE_BYTES);
-    uint64_t lost_from = atomic_load(&engine->lost_from);
-
-    while (offset < lost_from)
-        if (atomic_compare_exchange_weak(&engine->lost_from, &lost_from, offset))
-            break;
-    return map_guard_put_zero_page(address);
-}
-
-/* True if the map has shown the range truthfully so far. */
-static bool is_trusted(const struct mmap_engine *engine,
-                       const struct disk_request *request)
-{
-    uint64_t end = request->offset_bytes + request->size_bytes;
-
-    return end <= engine->size_bytes && end <= atomic_load(&engine->lost_from);
-}
-
-/* Asked after a copy. So is the file: what a map shows between a new end of it and the
- * end of that page are zeros. */
-static bool was_whole(const struct mmap_engine *engine,
-                      const struct disk_request *request)
-{
-    const struct disk_file *file = &engine->disk->file;
-    uint64_t end = request->offset_bytes + request->size_bytes;
-    struct stat status;
-
-    return is_trusted(engine, request) &&
-           (file->block_device ||
-            (fstat(file->fd, &status) == 0 && end <= (uint64_t)status.st_size));
-}
-
-/* ---- room for what is written ---- */
+/* ---- pages, a bit each ---- */
 
 struct page_range {
     uint64_t first;
@@ -108,10 +73,88 @@ static uint64_t bit_of(uint64_t page)
     return UINT64_C(1) << (page % WORD_BITS);
 }
 
+static bool has_bit(_Atomic uint64_t *bits, uint64_t page)
+{
+    return (atomic_load(&bits[page / WORD_BITS]) & bit_of(page)) != 0;
+}
+
+static void set_bit(_Atomic uint64_t *bits, uint64_t page)
+{
+    (void)atomic_fetch_or(&bits[page / WORD_BITS], bit_of(page));
+}
+
+static void clear_bit(_Atomic uint64_t *bits, uint64_t page)
+{
+    (void)atomic_fetch_and(&bits[page / WORD_BITS], ~bit_of(page));
+}
+
+static _Atomic uint64_t *make_bits(uint64_t pages)
+{
+    return calloc(pages / WORD_BITS + 1, sizeof(_Atomic uint64_t));
+}
+
+/* Costs address space alone, until bits are set. */
+static int make_all_bits(struct mmap_engine *engine, struct error *err)
+{
+    uint64_t pages = align_up(engine->size_bytes, PAGE_BYTES) / PAGE_BYTES;
+
+    engine->lost = make_bits(pages);
+    engine->reserved = make_bits(pages);
+    engine->written = make_bits(pages);
+    if (engine->lost == NULL || engine->reserved == NULL || engine->written == NULL)
+        return error_set_errno(err, ENOMEM, "no memory for a disk");
+    return 0;
+}
+
+/* ---- pages that are lost ---- */
+
+/* Signal context. The bit is set before the page is there, so that whoever sees the page,
+ * and looks at the bit afterwards, knows. */
+static bool repair(void *context, uintptr_t address)
+{
+    struct mmap_engine *engine = context;
+
+    set_bit(engine->lost, (address - (uintptr_t)engine->map) / PAGE_BYTES);
+    atomic_store(&engine->has_lost, true);
+    return map_guard_put_zero_page(address);
+}
+
+/* True if the map has shown the range truthfully so far. */
+static bool is_trusted(const struct mmap_engine *engine,
+                       const struct disk_request *request)
+{
+    struct page_range pages = pages_of(request);
+
+    if (request->offset_bytes + request->size_bytes > engine->size_bytes)
+        return false;
+    if (!atomic_load(&engine->has_lost))
+        return true;
+    for (uint64_t page = pages.first; page < pages.end; page++)
+        if (has_bit(engine->lost, page))
+            return false;
+    return true;
+}
+
+/* Asked after a copy. So is the file: what a map shows between a new end of it and the
+ * end of that page are zeros. */
+static bool was_whole(const struct mmap_engine *engine,
+                      const struct disk_request *request)
+{
+    const struct disk_file *file = &engine->disk->file;
+    uint64_t end = request->offset_bytes + request->size_bytes;
+    struct stat status;
+
+    return is_trusted(engine, request) &&
+           (file->block_device ||
+            (fstat(file->fd, &status) == 0 && end <= (uint64_t)status.st_size));
+}
+
+/* ---- room for what is written ---- */
+
 static bool is_reserved(const struct mmap_engine *engine, struct page_range pages)
 {
     for (uint64_t page = pages.first; page < pages.end; page++)
-        if ((atomic_load(&engine->reserved[page / WORD_BITS]) & bit_of(page)) == 0)
+        if (!has_bit(engine->reserved, page))
             return false;
     return true;
 }
@@ -135,7 +178,7 @@ static int reserve(struct mmap_engine *engine, const struct disk_request *reques
     if (status < 0)
         return status;
     for (uint64_t page = pages.first; page < pages.end; page++)
-        atomic_fetch_or(&engine->reserved[page / WORD_BITS], bit_of(page));
+        set_bit(engine->reserved, page);
     return 0;
 }
 
@@ -152,7 +195,7 @@ static void forget_reservation(struct mmap_engine *engine,
             atomic_store(&engine->reserved[page / WORD_BITS], 0);
             page += WORD_BITS;
         } else {
-            atomic_fetch_and(&engine->reserved[page / WORD_BITS], ~bit_of(page));
+            clear_bit(engine->reserved, page);
             page++;
         }
     }
@@ -209,20 +252,72 @@ static void forget_pages(struct mmap_engine *engine, const struct disk_request *
 
     if (start < end)
         (void)madvise(engine->map + start, end - start, MADV_DONTNEED);
+    for (uint64_t page = start / PAGE_BYTES; page < end / PAGE_BYTES; page++)
+        clear_bit(engine->written, page);
+}
+
+/* Lost pages of the range are those of the file again, until they are touched. (Not those
+ * that the guest has written: a truncation takes them away, too, and for good.) */
+static void map_again(struct mmap_engine *engine, const struct disk_request *request)
+{
+    struct page_range pages = pages_of(request);
+
+    for (uint64_t page = pages.first; page < pages.end; page++) {
+        if (!has_bit(engine->lost, page) || has_bit(engine->written, page))
+            continue;
+        clear_bit(engine->lost, page); /* before it can be lost again */
+        if (mmap(engine->map + page * PAGE_BYTES, PAGE_BYTES, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, engine->disk->file.fd,
+                 (off_t)(page * PAGE_BYTES)) == MAP_FAILED)
+            set_bit(engine->lost, page);
+    }
+}
+
+static bool copy_private(struct mmap_engine *engine, const struct disk_request *request)
+{
+    struct page_range pages = pages_of(request);
+    uint8_t *range = engine->map + request->offset_bytes;
+    bool whole;
+
+    if (request->operation == DISK_WRITE_ZEROES)
+        memset(range, 0, request->size_bytes);
+    else
+        iovec_copy(request, 0, range, request->size_bytes);
+    whole = was_whole(engine, request);
+    if (whole && request->operation != DISK_READ)
+        for (uint64_t page = pages.first; page < pages.end; page++)
+            set_bit(engine->written, page);
+    return whole;
+}
+
+/* A page that is mapped again under the hands of another request would make that believe
+ * in what it has read from, or written to, the zeros. So from the first loss on there is
+ * one request at a time, and those that were in the midst of it are done once more. */
+static bool transfer_private(struct mmap_engine *engine,
+                             const struct disk_request *request)
+{
+    bool done = false;
+
+    if (!atomic_load(&engine->has_lost)) {
+        done = copy_private(engine, request);
+        if (!atomic_load(&engine->has_lost))
+            return done;
+    }
+    (void)pthread_mutex_lock(&engine->lossy_lock);
+    map_again(engine, request);
+    done = copy_private(engine, request);
+    (void)pthread_mutex_unlock(&engine->lossy_lock);
+    return done;
 }
 
 static int perform_private(struct disk *disk, struct disk_request *request)
 {
     struct mmap_engine *engine = disk->engine_state;
-    uint8_t *range = engine->map + request->offset_bytes;
 
     switch (request->operation) {
     case DISK_READ:
     case DISK_WRITE:
-        iovec_copy(request, 0, range, request->size_bytes);
-        break;
     case DISK_WRITE_ZEROES:
-        memset(range, 0, request->size_bytes);
         break;
     case DISK_DISCARD:
         forget_pages(engine, request);
@@ -230,7 +325,7 @@ static int perform_private(struct disk *disk, struct disk_request *request)
     case DISK_FLUSH:
         return 0;
     }
-    return (int)disk_outcome(disk, request, was_whole(engine, request) ? 0 : -EIO);
+    return (int)disk_outcome(disk, request, transfer_private(engine, request) ? 0 : -EIO);
 }
 
 /* ---- open and close ---- */
@@ -261,27 +356,24 @@ static void release(struct mmap_engine *engine)
     map_guard_unregister(&engine->guard);
     if (engine->map != NULL)
         (void)munmap(engine->map, engine->size_bytes);
+    (void)pthread_mutex_destroy(&engine->lossy_lock);
+    free(engine->lost);
     free(engine->reserved);
+    free(engine->written);
     free(engine);
 }
 
 static int mmap_open(struct disk *disk, struct error *err)
 {
     struct mmap_engine *engine = calloc(1, sizeof(*engine));
-    uint64_t pages;
 
     if (engine == NULL)
         return error_set_errno(err, ENOMEM, "no memory for a disk");
     engine->disk = disk;
     engine->size_bytes = disk_size_bytes(disk);
-    atomic_store(&engine->lost_from, UINT64_MAX);
-    pages = align_up(engine->size_bytes, PAGE_BYTES) / PAGE_BYTES;
-    /* Costs address space alone, until pages are written to. */
-    engine->reserved = calloc(pages / WORD_BITS + 1, sizeof(*engine->reserved));
+    (void)pthread_mutex_init(&engine->lossy_lock, NULL);
     disk->engine_state = engine;
-    if (engine->reserved == NULL)
-        error_set_errno(err, ENOMEM, "no memory for a disk");
-    if (engine->reserved == NULL || map_file(engine, err) < 0 ||
+    if (make_all_bits(engine, err) < 0 || map_file(engine, err) < 0 ||
         disk_pool_open(&engine->pool, disk, THREADS,
                        disk->ephemeral ? perform_private : perform_shared, err) < 0) {
         release(engine);

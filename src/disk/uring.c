@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "disk/direct_private.h"
 #include "disk/pool_private.h"
@@ -34,10 +35,32 @@ struct uring_engine {
     struct disk_pool pool;
 };
 
+/* Some hosts let a ring be made and not be used. Found out here that is an error; later
+ * it would be a disk that never answers. */
+static int try_ring(struct io_uring *ring)
+{
+    struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
+    struct io_uring_cqe *cqe;
+    int status;
+
+    if (sqe == NULL)
+        return -EAGAIN;
+    io_uring_prep_nop(sqe);
+    status = io_uring_submit_and_wait(ring, 1);
+    if (status < 0)
+        return status;
+    status = io_uring_wait_cqe(ring, &cqe);
+    if (status == 0)
+        io_uring_cqe_seen(ring, cqe);
+    return status;
+}
+
 static int open_ring(struct disk *disk, struct io_uring *ring, struct error *err)
 {
     int status = io_uring_queue_init(RING_ENTRIES, ring, 0);
 
+    if (status == 0 && (status = try_ring(ring)) < 0)
+        io_uring_queue_exit(ring);
     if (status < 0)
         return error_set_errno(err, status,
                                "the host allows no io_uring (a seccomp filter, "

@@ -264,6 +264,7 @@ static void set_up(struct virtio_blk *blk, const struct virtio_blk_options *opti
     if (options->serial != NULL)
         (void)memcpy(blk->serial, options->serial,
                      min_u64(strlen(options->serial), sizeof(blk->serial)));
+    blk->options.serial = NULL; /* the caller's */
     atomic_store(&blk->is_write_back, true);
     blk->ops = (struct virtio_ops){
         .name = "virtio-blk",

@@ -40,6 +40,8 @@ struct virtio_pmem {
     atomic_bool ending; /* set before the worker is notified the last time */
 
     pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t ended;
+    bool has_ended;
     bool running;
     unsigned taken; /* chains that the worker has */
 
@@ -165,6 +167,10 @@ static void *work(void *context)
         if (!give_back(pmem, pmem->taken > 0 ? flush(pmem) : 0))
             virtio_device_stopped(&pmem->device);
     }
+    CHECK(pthread_mutex_lock(&pmem->lock) == 0);
+    pmem->has_ended = true;
+    CHECK(pthread_cond_signal(&pmem->ended) == 0);
+    CHECK(pthread_mutex_unlock(&pmem->lock) == 0);
     return NULL;
 }
 
@@ -241,6 +247,7 @@ int virtio_pmem_create(const struct virtio_pmem_options *options, struct memory 
     store_le64(created->config + CONFIG_START, options->gpa);
     store_le64(created->config + CONFIG_SIZE, options->size_bytes);
     CHECK(pthread_mutex_init(&created->lock, NULL) == 0);
+    CHECK(pthread_cond_init(&created->ended, NULL) == 0);
     status = thread_start(&created->worker, "pmem", work, created);
     if (status < 0) {
         virtio_pmem_destroy(created);
@@ -250,21 +257,38 @@ int virtio_pmem_create(const struct virtio_pmem_options *options, struct memory 
     return 0;
 }
 
-bool virtio_pmem_end(struct virtio_pmem *pmem, int patience_ms)
+static bool has_ended(struct virtio_pmem *pmem, int patience_ms)
 {
     uint64_t limit_ns = clock_monotonic_ns() + (uint64_t)patience_ms * NS_PER_MS;
     const struct timespec limit = {.tv_sec = (time_t)(limit_ns / NS_PER_SECOND),
                                    .tv_nsec = (long)(limit_ns % NS_PER_SECOND)};
+    bool ended;
+    int status = 0;
 
+    CHECK(pthread_mutex_lock(&pmem->lock) == 0);
+    while (!pmem->has_ended && status != ETIMEDOUT)
+        status =
+            pthread_cond_clockwait(&pmem->ended, &pmem->lock, CLOCK_MONOTONIC, &limit);
+    ended = pmem->has_ended;
+    CHECK(pthread_mutex_unlock(&pmem->lock) == 0);
+    return ended;
+}
+
+bool virtio_pmem_end(struct virtio_pmem *pmem, int patience_ms)
+{
     (void)begin_stop(pmem, QUEUE); /* from here on it leaves the transport alone */
     atomic_store(&pmem->ending, true);
     virtio_device_notify(&pmem->device, QUEUE);
-    return pthread_clockjoin_np(pmem->worker, NULL, CLOCK_MONOTONIC, &limit) == 0;
+    if (!has_ended(pmem, patience_ms))
+        return false;
+    CHECK(pthread_join(pmem->worker, NULL) == 0);
+    return true;
 }
 
 void virtio_pmem_destroy(struct virtio_pmem *pmem)
 {
     virtio_device_finish(&pmem->device);
+    CHECK(pthread_cond_destroy(&pmem->ended) == 0);
     CHECK(pthread_mutex_destroy(&pmem->lock) == 0);
     free(pmem);
 }

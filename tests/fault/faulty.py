@@ -5,6 +5,7 @@ import os
 import pathlib
 import select
 import subprocess
+import tempfile
 
 import husk
 import pytest
@@ -14,18 +15,39 @@ PROGRAM = BUILD / "faulty_file"
 SECONDS = 60
 
 
+def complaint(process):
+    """What a program that has failed has said last, or its exit code."""
+    return (process.stderr.splitlines() or [f"exit code {process.returncode}"])[-1]
+
+
 def why_no_fuse():
     """Why no file system can be served here, or None."""
     if not PROGRAM.exists():
         return f"{PROGRAM} is missing: libfuse3-dev was not there when husk was built"
-    try:
-        os.close(os.open("/dev/fuse", os.O_RDWR))
-    except OSError as error:
-        return f"/dev/fuse cannot be used: {error.strerror}"
+    with tempfile.NamedTemporaryFile() as place, tempfile.NamedTemporaryFile() as file:
+        tried = subprocess.run([PROGRAM, place.name, file.name], stdin=subprocess.DEVNULL,
+                               capture_output=True, text=True, check=False)
+    return f"no FUSE: {complaint(tried)}" if tried.returncode != 0 else None
+
+
+def why_no_mount():
+    """Why no file system can be mounted here, or None."""
+    with tempfile.TemporaryDirectory() as place:
+        tried = subprocess.run(["mount", "-t", "tmpfs", "husk", place], capture_output=True,
+                               text=True, check=False)
+        if tried.returncode != 0:
+            return complaint(tried)
+        subprocess.run(["umount", place], check=True)
     return None
 
 
-needs_fuse = pytest.mark.skipif(why_no_fuse() is not None, reason=why_no_fuse() or "")
+def needs(why_not):
+    reason = why_not()
+    return pytest.mark.skipif(reason is not None, reason=reason or "")
+
+
+needs_fuse = needs(why_no_fuse)
+needs_mount = needs(why_no_mount)
 
 
 class FaultyFile:
@@ -85,6 +107,3 @@ class SmallHost:
     def unmount_all(cls):
         while cls.mounted:
             subprocess.run(["umount", "--lazy", cls.mounted.pop().directory], check=True)
-
-
-needs_mount = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a file system")

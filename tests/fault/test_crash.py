@@ -3,6 +3,7 @@
 flushed is there. The guest is guest/writer.c."""
 import array
 import os
+import pathlib
 import random
 import re
 import signal
@@ -17,11 +18,9 @@ BLOCK_BYTES = 4096
 BLOCKS = 256
 STRIDE = 37
 KILLS = 50
+POWER_CUTS = 25  # of each engine
 REPORTS = 40
 ENGINES = ["sync", "threads", "mmap", "uring"]
-
-pytestmark = [pytest.mark.skipif(husk.missing_accelerator() is not None,
-                                 reason=f"no accelerator: {husk.missing_accelerator()}")]
 
 
 def words(tag, number):
@@ -77,12 +76,32 @@ def test_what_was_flushed_survives_a_kill_of_husk(tmp_path):
         assert lost_writes(image, tag, flushed) == [], (engine, tag, flushed)
 
 
+@pytest.fixture
+def loop_device(tmp_path):
+    """A block device, with an image behind it."""
+    image = tmp_path / "disk.img"
+    image.touch()
+    os.truncate(image, BLOCKS * BLOCK_BYTES)
+    made = subprocess.run(["losetup", "--find", "--show", image], capture_output=True, text=True,
+                          check=False)
+    if made.returncode != 0:
+        pytest.skip(f"no loop device: {faulty.complaint(made)}")
+    yield pathlib.Path(made.stdout.strip())
+    subprocess.run(["losetup", "--detach", made.stdout.strip()], check=True)
+
+
+def test_what_was_flushed_to_a_block_device_survives_a_kill_of_husk(loop_device):
+    for tag, engine in enumerate(ENGINES, 1):
+        flushed = run_until_killed(loop_device, engine, tag, REPORTS)
+        assert lost_writes(loop_device, tag, flushed) == [], (engine, flushed)
+
+
 @faulty.needs_fuse
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_was_flushed_survives_a_loss_of_power(tmp_path, engine):
     """The storage forgets what no fsync has reached."""
     storage = faulty.FaultyFile(tmp_path, BLOCKS * BLOCK_BYTES)
     chance = random.Random(engine)
-    for tag in range(1, KILLS + 1):
+    for tag in range(1, POWER_CUTS + 1):
         flushed = run_until_killed(storage.path, engine, tag, chance.randint(2, REPORTS))
         assert lost_writes(storage.stable, tag, flushed) == [], (tag, flushed)

@@ -57,7 +57,8 @@ class Machine:
         self.path = {}
         self.options = ["--name", self.name]
         self.faulty = {}
-        for name in ("reads", "writes", "flushes", "room", "mixed", "ephemeral"):
+        for name in ("reads", "writes", "flushes", "room", "mixed", "ephemeral",
+                     "stopped-reads", "stopped-flushes"):
             (directory / name).mkdir()
             self.faulty[name] = faulty.FaultyFile(directory / name, DISK_BYTES)
         small = {name: faulty.SmallHost(directory / f"{name}-host", size)
@@ -77,6 +78,8 @@ class Machine:
         self.add("read-only", image(directory / "read-only.img", DISK_BYTES, b"\x07" * 4 * KIB),
                  "ro")
         self.path["read-only"].chmod(0o444)
+        self.add("stopped-reads", self.faulty["stopped-reads"].path, "rerror=stop")
+        self.add("stopped-flushes", self.faulty["stopped-flushes"].path, "werror=stop")
         if engine == "mmap":
             self.add("ephemeral", self.faulty["ephemeral"].path, "ephemeral")
         self.guest = linux_guest.Guest(archive, directory, *self.options)
@@ -95,6 +98,10 @@ class Machine:
     def expect_message(self, name, text):
         """It must come, in its place, and no other."""
         self.expected.append(f"husk: disk {self.path[name]}: {text}")
+
+    def expect_pause(self, name, text):
+        self.expect_message(name, f"{text}; the guest is paused. Mend that, then: husk resume "
+                            f"{self.name}")
 
     def wait_until_paused(self):
         deadline = time.monotonic() + linux_guest.SECONDS
@@ -196,27 +203,46 @@ def test_a_guest_that_stops_for_a_full_host_loses_nothing(machine, name):
     assert machine.do("flush", name) == "ok"
     assert machine.do("read", name, 1024, 8) == "ok 5"
     assert machine.path[name].read_bytes()[512 * KIB:516 * KIB] == b"\5" * 4 * KIB
-    machine.expect_message(
-        name, f"write of 4096 bytes at byte 524288 failed: {FULL}; the guest is paused. Mend "
-        f"that, then: husk resume {machine.name}")
+    machine.expect_pause(name, f"write of 4096 bytes at byte 524288 failed: {FULL}")
 
 
 def test_a_resume_without_room_stops_again(machine):
     name = "stop"
     filler = fill(machine.path[name].parent)
     writing = machine.begin("write", name, 1536, 8, 6)
-    message = (f"write of 4096 bytes at byte 786432 failed: {FULL}; the guest is paused. Mend "
-               f"that, then: husk resume {machine.name}")
-    for _ in range(2):
+    for again in (True, True, False):
         machine.wait_until_paused()
-        machine.expect_message(name, message)
-        machine.resume()
-    machine.wait_until_paused()
-    machine.expect_message(name, message)
+        machine.expect_pause(name, f"write of 4096 bytes at byte 786432 failed: {FULL}")
+        if again:
+            machine.resume()
     filler.unlink()
     machine.resume()
     assert machine.guest.expect(writing) == "ok"
     assert machine.do("read", name, 1536, 8) == "ok 6"
+
+
+def test_a_guest_that_stops_for_a_failed_read_gets_it_in_the_end(machine):
+    storage = machine.faulty["stopped-reads"]
+    storage.tell("fail", "read", INPUT_OUTPUT)
+    reading = machine.begin("read", "stopped-reads", 1024, 8)
+    machine.wait_until_paused()
+    storage.tell("heal")
+    machine.resume()
+    assert machine.guest.expect(reading) == "ok 0"
+    machine.expect_pause("stopped-reads", f"read of 4096 bytes at byte 524288 failed: {BROKEN}")
+
+
+def test_a_guest_that_stops_for_a_failed_flush_gets_the_error_in_the_end(machine):
+    """Another try would succeed, and might be a lie."""
+    storage = machine.faulty["stopped-flushes"]
+    assert machine.do("write", "stopped-flushes", 8, 8, 5) == "ok"
+    storage.tell("fail", "fsync", INPUT_OUTPUT)
+    flushing = machine.begin("flush", "stopped-flushes")
+    machine.wait_until_paused()
+    storage.tell("heal")
+    machine.resume()
+    assert machine.guest.expect(flushing) == "EIO"
+    machine.expect_pause("stopped-flushes", f"flush failed: {BROKEN}")
 
 
 def test_only_a_full_host_stops_the_guest_unless_told_otherwise(machine):

@@ -3,11 +3,13 @@
 import os
 import re
 import subprocess
+import threading
 
 import faulty
 import husk
 import pytest
 
+SECONDS = 20
 WRITER = faulty.BUILD / "writer.elf"
 NO_RING = ("the host allows no io_uring (a seccomp filter, kernel.io_uring_disabled or a limit on "
            "locked memory): Operation not permitted")
@@ -94,7 +96,7 @@ def test_maps_that_are_denied_are_an_early_error(tmp_path, image):
 def test_a_ring_that_cannot_be_used_is_an_early_error(tmp_path, image):
     filtered = program(tmp_path, "no-enter")
     result = subprocess.run([filtered, husk.HUSK, *map(str, run_arguments(image, "engine=uring"))],
-                            capture_output=True, text=True, check=False, timeout=60)
+                            capture_output=True, text=True, check=False, timeout=SECONDS)
     assert (result.returncode, result.stdout, result.stderr) == (
         1, "", f"husk: disk {image}: {NO_RING}\n")
 
@@ -103,7 +105,10 @@ def test_auto_does_without_a_ring_that_cannot_be_used(tmp_path, image):
     filtered = program(tmp_path, "no-enter")
     with subprocess.Popen([filtered, husk.HUSK, *map(str, run_arguments(image)), "-v"],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        watchdog = threading.Timer(SECONDS, process.kill)
+        watchdog.start()
         lines = [process.stdout.readline().strip() for _ in range(3)]
+        watchdog.cancel()
         process.kill()
         errors = process.stderr.read()
     assert lines == ["flushed 0", "flushed 8", "flushed 16"]

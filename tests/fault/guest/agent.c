@@ -46,8 +46,8 @@ struct command {
     char tag[16];
     char name[16];
     char target[16];
-    uint64_t sector;
-    uint64_t count;
+    uintmax_t sector;
+    uintmax_t count;
     unsigned byte;
 };
 

@@ -15,6 +15,7 @@
 
 void stall_init(struct stall *stall)
 {
+    memset(stall, 0, sizeof(*stall));
     assert_int_equal(sem_init(&stall->begun, 0, 0), 0);
     assert_int_equal(sem_init(&stall->go, 0, 0), 0);
 }
@@ -39,7 +40,8 @@ static int64_t wait_for_release(void *context, const struct disk_request *reques
     (void)request;
     CHECK(sem_post(&stall->begun) == 0);
     CHECK(sem_wait(&stall->go) == 0);
-    return result;
+    atomic_fetch_add(&stall->answers, 1);
+    return atomic_fetch_sub(&stall->failures, 1) > 0 ? stall->outcome : result;
 }
 
 /* ---- life ---- */

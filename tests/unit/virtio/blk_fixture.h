@@ -62,6 +62,9 @@ struct blk_setup {
 struct stall {
     sem_t begun; /* posted for each request that waits */
     sem_t go;
+    int64_t outcome; /* of the first `failures` */
+    _Atomic int failures;
+    _Atomic int answers;
 };
 void stall_init(struct stall *stall);
 void stall_wait(struct stall *stall, unsigned count); /* until so many wait */

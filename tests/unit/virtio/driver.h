@@ -6,6 +6,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -76,7 +77,9 @@ static inline void make_available(struct memory *memory, uint16_t head)
     uint16_t index = get16(memory, RING_AVAILABLE + 2);
 
     put16(memory, RING_AVAILABLE + 4 + 2u * (index % RING_SIZE), head);
-    put16(memory, RING_AVAILABLE + 2, (uint16_t)(index + 1));
+    /* The device may be looking on a thread of its own. */
+    atomic_store((_Atomic uint16_t *)memory_slice(memory, RING_AVAILABLE + 2, 2),
+                 (uint16_t)(index + 1));
 }
 
 static inline struct virtio_queue_setup ring_setup(void)

@@ -512,7 +512,7 @@ static void nothing_is_taken_while_it_may_not_access_memory(void **state)
     notify(guest, 0);
     /* When the second order is carried out, the notification has been looked at. */
     for (unsigned i = 1; i <= 2; i++) {
-        assert_int_equal(ftruncate(guest->file.fd, DISK_BYTES + SECTOR(i)), 0);
+        assert_int_equal(ftruncate(guest->file.fd, (off_t)(DISK_BYTES + SECTOR(i))), 0);
         virtio_blk_update_size(guest->blk);
         wait_for(has_interrupted, guest);
         assert_int_equal(guest_read(&guest->guest, ISR, 1), 2);

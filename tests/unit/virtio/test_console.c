@@ -114,8 +114,8 @@ static void offer(struct fixture *fixture, unsigned index, uint32_t size)
     uint16_t next = get16(memory, available + 2);
 
     put_descriptor(memory, INPUT_RINGS + RING_DESCRIPTORS, index,
-                   INPUT_BUFFER + 16 * index, size, WRITE, 0);
-    put16(memory, available + 4 + 2u * (next % RING_SIZE), (uint16_t)index);
+                   INPUT_BUFFER + UINT64_C(16) * index, size, WRITE, 0);
+    put16(memory, available + 4 + UINT64_C(2) * (next % RING_SIZE), (uint16_t)index);
     put16(memory, available + 2, (uint16_t)(next + 1));
 }
 
@@ -126,8 +126,8 @@ static size_t type_text(struct fixture *fixture, const char *text)
 
 static void assert_input(struct fixture *fixture, unsigned index, const char *text)
 {
-    const char *bytes =
-        memory_slice(fixture->guest.memory, INPUT_BUFFER + 16 * index, strlen(text));
+    const char *bytes = memory_slice(fixture->guest.memory,
+                                     INPUT_BUFFER + UINT64_C(16) * index, strlen(text));
 
     assert_memory_equal(bytes, text, strlen(text));
 }

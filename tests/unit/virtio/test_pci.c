@@ -4,6 +4,7 @@
 #include "pci_fixture.h"
 
 #include <poll.h>
+#include <sys/eventfd.h>
 
 #define QUEUES 2
 #define FEATURE_OWN (UINT64_C(1) << 5)
@@ -322,6 +323,58 @@ static void notification_reaches_its_queue_only(void **state)
     virtio_device_accept_notification(&fixture->device, 1); /* none: does not wait */
 }
 
+/* Where the doorbell that was attached last is, and what it rings. */
+static struct {
+    uint64_t address;
+    int fd;
+} doorbell;
+
+static bool note_doorbell(void *context, uint64_t address, int fd)
+{
+    (void)context;
+    doorbell.address = address;
+    doorbell.fd = fd;
+    return true;
+}
+
+static void ignore_doorbell(void *context, uint64_t address, int fd)
+{
+    (void)context;
+    (void)address;
+    (void)fd;
+}
+
+static void notification_has_an_address_that_others_may_ring(void **state)
+{
+    struct fixture *fixture = *state;
+
+    fixture->guest.bus.wires.attach_doorbell = note_doorbell;
+    fixture->guest.bus.wires.detach_doorbell = ignore_doorbell;
+    guest_write(&fixture->guest, NOTIFY + 4, 2, 1);
+    assert_int_equal(doorbell.address, NOTIFY + 4);
+    assert_int_equal(doorbell.fd, fixture->device.queues[1].notify_fd);
+    doorbell.address = 0;
+    guest_write(&fixture->guest, NOTIFY + 8, 2, 2); /* there is no third queue */
+    assert_int_equal(doorbell.address, 0);
+}
+
+static void notifications_of_others_are_counted(void **state)
+{
+    struct fixture *fixture = *state;
+    struct virtio_device *device = &fixture->device;
+
+    guest_write(&fixture->guest, NOTIFY, 2, 0);
+    virtio_device_accept_notification(device, 0);
+    assert_int_equal(virtio_device_foreign_notifications(device), 0);
+    assert_int_equal(eventfd_write(device->queues[0].notify_fd, 1), 0);
+    assert_int_equal(eventfd_write(device->queues[0].notify_fd, 1), 0);
+    guest_write(&fixture->guest, NOTIFY, 2, 0);
+    virtio_device_accept_notification(device, 0);
+    assert_int_equal(virtio_device_foreign_notifications(device), 2);
+    guest_write(&fixture->guest, NOTIFY, 2, 0); /* on its way */
+    assert_true(virtio_device_foreign_notifications(device) <= 2);
+}
+
 static void queue_can_be_reset_alone(void **state)
 {
     struct fixture *fixture = *state;
@@ -560,6 +613,8 @@ int main(void)
         DEVICE_TEST(queue_cannot_be_moved_while_it_is_enabled),
         DEVICE_TEST(queue_needs_features_first),
         DEVICE_TEST(notification_reaches_its_queue_only),
+        DEVICE_TEST(notification_has_an_address_that_others_may_ring),
+        DEVICE_TEST(notifications_of_others_are_counted),
         DEVICE_TEST(queue_can_be_reset_alone),
         DEVICE_TEST(queue_reset_must_be_negotiated),
         DEVICE_TEST(broken_ring_wants_a_reset),

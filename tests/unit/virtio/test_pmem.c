@@ -25,9 +25,11 @@ static atomic_int syncs;      /* begun */
 static atomic_int sync_errno; /* 0: they succeed */
 static atomic_bool sync_waits;
 
+/* The linker's --wrap has this name. NOLINTBEGIN(bugprone-reserved-identifier) */
 int __wrap_fdatasync(int fd);
 
 int __wrap_fdatasync(int fd)
+/* NOLINTEND(bugprone-reserved-identifier) */
 {
     assert_int_equal(fd, 77);
     atomic_fetch_add(&syncs, 1);
@@ -83,18 +85,20 @@ static void ask(struct fixture *fixture, unsigned index, uint32_t type)
 {
     struct memory *memory = fixture->guest.memory;
 
-    put32(fixture, REQUEST + 16 * index, type);
-    put32(fixture, RESPONSE + 16 * index, UNTOUCHED);
-    put_descriptor(memory, RING_DESCRIPTORS, index, REQUEST + 16 * index, 4, NEXT,
-                   (uint16_t)(index + 1));
-    put_descriptor(memory, RING_DESCRIPTORS, index + 1, RESPONSE + 16 * index, 4, WRITE,
-                   0);
+    put32(fixture, REQUEST + UINT64_C(16) * index, type);
+    put32(fixture, RESPONSE + UINT64_C(16) * index, UNTOUCHED);
+    put_descriptor(memory, RING_DESCRIPTORS, index, REQUEST + UINT64_C(16) * index, 4,
+                   NEXT, (uint16_t)(index + 1));
+    put_descriptor(memory, RING_DESCRIPTORS, index + 1, RESPONSE + UINT64_C(16) * index,
+                   4, WRITE, 0);
     make_available(memory, (uint16_t)index);
 }
 
+/* Pairs with the device's release: what it has written is there. */
 static uint16_t used(struct fixture *fixture)
 {
-    return get16(fixture->guest.memory, RING_USED + 2);
+    return atomic_load(
+        (_Atomic uint16_t *)memory_slice(fixture->guest.memory, RING_USED + 2, 2));
 }
 
 static void await_used(struct fixture *fixture, uint16_t count)
@@ -118,7 +122,7 @@ static void notify(struct fixture *fixture)
 
 static uint32_t answer_of(struct fixture *fixture, unsigned index)
 {
-    return get32(fixture->guest.memory, RESPONSE + 16 * index);
+    return get32(fixture->guest.memory, RESPONSE + UINT64_C(16) * index);
 }
 
 /* ---- tests ---- */
