@@ -87,6 +87,7 @@ enum accel_tier {
 struct accel_vm_options {
     uint32_t cpu_count;
     enum accel_tier tier;
+    uint32_t check_every; /* translated blocks: compared with the interpreter; 0: none */
     const struct accel_machine
         *machine; /* borrowed; needed where vcpu_event is not NULL */
 };
@@ -103,6 +104,8 @@ struct accel_doorbell {
 
 /* Ways for messages that one VM can have: more than a PCI bus has vectors. */
 #define ACCEL_MESSAGE_ROUTES 1024
+
+#define ACCEL_NOT_COUNTED UINT64_MAX
 
 struct accel_ops {
     const char *name; /* also the start of each error's text: "kvm: ..." */
@@ -138,7 +141,7 @@ struct accel_ops {
     uint64_t (*vcpu_ns_until_tsc)(const struct accel_vcpu *vcpu, uint64_t tsc);
 
     /* Instructions that the vCPU has retired since it was made, as of lately; exact while
-     * it does not run. NULL: nobody counts them. Any thread. */
+     * it does not run. NULL, or ACCEL_NOT_COUNTED: nobody counts them. Any thread. */
     uint64_t (*vcpu_instructions)(const struct accel_vcpu *vcpu);
     /* Optional. Bytes of private memory that hold what vcpu_run has made of guest code.
      * Any thread. */

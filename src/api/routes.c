@@ -6,8 +6,10 @@
  */
 #include "api/routes_private.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -247,11 +249,45 @@ static struct api_answer put_actions(const struct api_machine *machine,
     return act_on_word(machine, question, "action_type", actions, ARRAY_SIZE(actions));
 }
 
+/* A number up to the end of the digits. False: there are none, or it is too large. */
+static bool parse_length(const char *text, char **end, uint16_t *length)
+{
+    unsigned long value = strtoul(text, end, 10);
+
+    *length = (uint16_t)value;
+    return isdigit((unsigned char)text[0]) && value <= UINT16_MAX;
+}
+
+static bool parse_size(const char *text, uint16_t *columns, uint16_t *rows)
+{
+    char *end;
+
+    return parse_length(text, &end, columns) && *end == 'x' &&
+           parse_length(end + 1, &end, rows) && *end == '\0';
+}
+
+/* The terminal of somebody who looks at the console: {"size": "COLUMNSxROWS"}. */
+static struct api_answer put_console(const struct api_machine *machine,
+                                     const struct api_question *question)
+{
+    struct api_answer answer = no_content;
+    json_t *body = parse_body(question, "size", &answer);
+    uint16_t columns, rows;
+
+    if (body == NULL)
+        return answer;
+    if (!parse_size(json_string_value(json_object_get(body, "size")), &columns, &rows))
+        answer = fault(400, "field \"size\" must be columns and rows, such as \"80x25\"");
+    else
+        vm_console_resize(machine->vm, columns, rows);
+    json_decref(body);
+    return answer;
+}
+
 /* One method a path so far, so `Allow` is that method. */
 static const struct route routes[] = {
-    {"GET", "/", get_identity},
-    {"GET", "/stat", get_statistics},
-    {"PATCH", "/vm", patch_vm},
+    {"GET", "/", get_identity},       {"GET", "/stat", get_statistics},
+    {"PATCH", "/vm", patch_vm},       {"PUT", "/console", put_console},
     {"PUT", "/actions", put_actions},
 };
 
@@ -270,5 +306,5 @@ struct api_answer api_answer(const struct api_machine *machine,
         answer.allow = route->method;
         return answer;
     }
-    return fault(404, "no such path: there are /, /stat, /vm and /actions");
+    return fault(404, "no such path: there are /, /stat, /vm, /console and /actions");
 }

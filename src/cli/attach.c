@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -25,7 +26,7 @@
 struct attachment {
     struct loop *loop;
     struct terminal *terminal;
-    const char *name; /* the instance's; borrowed */
+    const struct instance_info *instance; /* borrowed */
     int fd;
     struct event *readable;
     struct event *writable; /* while input is pending */
@@ -40,7 +41,7 @@ struct attachment {
 static void tell(const struct attachment *attachment, const char *text)
 {
     if (attachment->terminal != NULL && terminal_is_raw(attachment->terminal))
-        log_line(LOG_ERROR, "%s: %s", attachment->name, text);
+        log_line(LOG_ERROR, "%s: %s", attachment->instance->name, text);
 }
 
 /* ---- instance to standard output ---- */
@@ -116,7 +117,22 @@ static void on_key(void *context, char letter)
         tell(attachment, "Ctrl-A then: x detach, a a literal Ctrl-A, h this help");
 }
 
-static const struct terminal_ops terminal_ops = {.input = on_input, .key = on_key};
+/* For guests that can be told. One that cannot, or an older husk, is fine, too. */
+static void on_resized(void *context, uint16_t columns, uint16_t rows)
+{
+    const struct attachment *attachment = context;
+    struct error ignored = ERROR_NONE;
+    char *answer = NULL;
+    char body[40];
+
+    (void)snprintf(body, sizeof(body), "{\"size\": \"%ux%u\"}", columns, rows);
+    if (api_request(attachment->instance, "PUT", "/console", body, &answer, &ignored) < 0)
+        log_debug("%s", ignored.text);
+    free(answer);
+}
+
+static const struct terminal_ops terminal_ops = {
+    .input = on_input, .key = on_key, .resized = on_resized};
 
 /* ---- start and end ---- */
 
@@ -147,7 +163,7 @@ static int watch(struct attachment *attachment, struct error *err)
 static int attach(struct attachment *attachment, const struct control_request *request,
                   struct error *err)
 {
-    attachment->name = request->instance.name;
+    attachment->instance = &request->instance;
     attachment->fd = api_connect_console(&request->instance, err);
     if (attachment->fd < 0 || loop_create(&attachment->loop, err) < 0 ||
         watch(attachment, err) < 0)

@@ -60,6 +60,7 @@ struct vm_config {
     uint64_t memory_bytes;
     uint64_t cpu_count;
     char *accel;        /* auto kvm soft; soft,tier=auto|interpreter|translator */
+    uint64_t check_every; /* translated blocks; 0: none */
     bool deterministic; /* guest time is what the one vCPU has retired */
     bool hpet;          /* there is a High Precision Event Timer */
     char *images;       /* auto map copy */

@@ -103,12 +103,21 @@ static void note_loss(void *context)
 /* ---- processors
  * ------------------------------------------------------------------------ */
 
+/* All processors run code the same way. */
+bool vm_counts_instructions(const struct vm *vm)
+{
+    const struct accel_vcpu *first = vm->vcpus[0].accel_vcpu;
+
+    return vm->accel->vcpu_instructions != NULL && first != NULL &&
+           vm->accel->vcpu_instructions(first) != ACCEL_NOT_COUNTED;
+}
+
 /* Of the processors that there are. */
 static uint64_t retired_instructions(const struct vm *vm)
 {
     uint64_t sum = 0;
 
-    if (vm->accel->vcpu_instructions == NULL)
+    if (!vm_counts_instructions(vm))
         return 0;
     for (uint32_t i = 0; i < vm->vcpu_count; i++)
         if (vm->vcpus[i].accel_vcpu != NULL)
@@ -158,6 +167,8 @@ int vm_make_processors(struct vm *vm, struct error *err)
 {
     const struct accel_vm_options options = {.cpu_count = vm->vcpu_count,
                                              .tier = accel_tier(vm->config),
+                                             .check_every =
+                                                 (uint32_t)vm->config->check_every,
                                              .machine = &vm->machine};
 
     if (vm->accel->vm_create(&options, vm->memory, &vm->accel_vm, err) < 0)
@@ -400,7 +411,7 @@ void vm_counters(const struct vm *vm, struct vm_counters *counters)
     fw_cfg_counters(vm->fw_cfg, &fw_cfg);
     *counters = (struct vm_counters){
         .accel = vm->accel->name,
-        .counts_instructions = vm->accel->vcpu_instructions != NULL,
+        .counts_instructions = vm_counts_instructions(vm),
         .retired_instructions = vm->retired_before + retired_instructions(vm),
         .ioeventfd_notifications = vm_ioeventfd_notifications(vm),
         .irqfd_interrupts = atomic_load(&vm->irqfd_interrupts),

@@ -174,7 +174,7 @@ static void dump_vcpus(struct vm *vm)
             log_error("vCPU %u: %s", i, err.text);
         else
             dump_state(i, &state);
-        if (vm->accel->vcpu_instructions != NULL)
+        if (vm_counts_instructions(vm))
             log_error("  instructions %" PRIu64,
                       vm->accel->vcpu_instructions(vm->vcpus[i].accel_vcpu));
     }

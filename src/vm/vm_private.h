@@ -148,6 +148,9 @@ struct vm {
     struct error failure;   /* of the first vCPU that failed; under the lock */
 };
 
+/* assemble.c: whether the processors know how many instructions they have retired. */
+bool vm_counts_instructions(const struct vm *vm);
+
 /* assemble.c: the accelerator's side, made anew at each reset. */
 int vm_make_processors(struct vm *vm, struct error *err) MUST_CHECK;
 void vm_drop_processors(struct vm *vm);

@@ -54,6 +54,12 @@ void vm_dump(struct vm *vm)
     vm->dumps++;
 }
 
+void vm_console_resize(struct vm *vm, uint16_t columns, uint16_t rows)
+{
+    vm->columns = columns;
+    vm->rows = rows;
+}
+
 void vm_update_disks(struct vm *vm)
 {
     vm->disk_updates++;

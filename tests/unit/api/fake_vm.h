@@ -17,6 +17,8 @@ struct vm {
     atomic_uint stops;
     unsigned dumps;
     unsigned disk_updates;
+    uint16_t columns; /* of the console */
+    uint16_t rows;
     const char *pause_reason; /* NULL: none */
     size_t disk_count;
     struct vm_disk_status disks[2];

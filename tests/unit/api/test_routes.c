@@ -236,6 +236,25 @@ static void actions_reach_the_vm(void **state)
     assert_int_equal(fixture->vm.disk_updates, 1);
 }
 
+static void size_of_a_terminal_reaches_the_vm(void **state)
+{
+    static const char *const refused[] = {"",       "80",    "80x",      "x25",  "80x25x",
+                                          "80 x25", "-1x25", "65536x25", "80x-1"};
+    struct fixture *fixture = *state;
+
+    assert_done(fixture, "PUT", "/console", "{\"size\":\"132x43\"}");
+    assert_int_equal(fixture->vm.columns, 132);
+    assert_int_equal(fixture->vm.rows, 43);
+    for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+        char body[64];
+
+        (void)snprintf(body, sizeof(body), "{\"size\":\"%s\"}", refused[i]);
+        assert_fault(fixture, "PUT", "/console", body, 400,
+                     "field \"size\" must be columns and rows, such as \"80x25\"");
+    }
+    assert_int_equal(fixture->vm.columns, 132);
+}
+
 static void stop_is_left_to_the_sender_of_the_answer(void **state)
 {
     struct fixture *fixture = *state;
@@ -342,9 +361,9 @@ static void refuses_unknown_paths_and_methods(void **state)
     struct api_answer answer;
 
     assert_fault(fixture, "GET", "/nothing", "", 404,
-                 "no such path: there are /, /stat, /vm and /actions");
+                 "no such path: there are /, /stat, /vm, /console and /actions");
     assert_fault(fixture, "GET", "", "", 404,
-                 "no such path: there are /, /stat, /vm and /actions");
+                 "no such path: there are /, /stat, /vm, /console and /actions");
     assert_fault(fixture, "PUT", "/vm", "{\"state\":\"Paused\"}", 405,
                  "/vm has PATCH only");
     assert_fault(fixture, "DELETE", "/", "", 405, "/ has GET only");
@@ -363,6 +382,8 @@ int main(void)
             a_path_that_is_no_utf8_does_not_break_the_document, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pause_and_resume_reach_the_vm, set_up, tear_down),
         cmocka_unit_test_setup_teardown(actions_reach_the_vm, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(size_of_a_terminal_reaches_the_vm, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(stop_is_left_to_the_sender_of_the_answer, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_deaf_guest_is_said_to_be_deaf, set_up,

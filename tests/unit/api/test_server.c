@@ -244,7 +244,7 @@ static void gives_faults_to_the_client_as_they_are(void **state)
     assert_refused(fixture, "PUT", "/actions", "{}", -EINVAL,
                    "instance web: field \"action_type\" is missing");
     assert_refused(fixture, "GET", "/x", NULL, -ENOENT,
-                   "instance web: no such path: there are /, /stat, /vm and /actions");
+                   "instance web: no such path: there are /, /stat, /vm, /console and /actions");
     assert_refused(fixture, "POST", "/", NULL, -EPROTO, "instance web: / has GET only");
 }
 

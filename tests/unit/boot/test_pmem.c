@@ -143,7 +143,7 @@ static void what_a_guest_cannot_address_is_refused(void **state)
     (void)state;
     fixture_elf(&fixture);
     fixture.inputs.pmems[0] = (struct boot_pmem_input){
-        .path = "large", .fd = -1, .size_bytes = 64 * 1024 * GIB - 4 * GIB + 1};
+        .path = "large", .fd = -1, .size_bytes = 64 * (1024 * GIB) - 4 * GIB + 1};
     fixture.inputs.pmem_count = 1;
     fixture_refuses(&fixture, "pmem large: would end beyond the 64 TiB that a guest can "
                               "address");
