@@ -64,9 +64,11 @@ seq 1 20000
 
 def set_size(console, rows, columns):
     fcntl.ioctl(console.child, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    console.process.send_signal(signal.SIGWINCH)
 
 
-def test_size_of_the_terminal_is_known_and_follows_it(command, monkeypatch):
+def test_size_of_the_terminal_is_known_and_follows_it(command, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     monkeypatch.setattr(terminal, "SECONDS", SECONDS)
     console = terminal.Terminal(*command("""
 echo begin
@@ -74,11 +76,16 @@ while [ "$(stty size)" != "40 100" ]; do sleep 0.1; done
 echo first
 while [ "$(stty size)" != "50 120" ]; do sleep 0.1; done
 echo second
-"""))
+while [ "$(stty size)" != "60 140" ]; do sleep 0.1; done
+echo third
+"""), "--name", "guest")
     set_size(console, 40, 100)
-    console.process.send_signal(signal.SIGWINCH)
     console.expect(b"first")
     set_size(console, 50, 120)
-    console.process.send_signal(signal.SIGWINCH)
     console.expect(b"second")
+    attached = terminal.Terminal("console", "guest")
+    attached.expect(b"Ctrl-A x detaches")
+    set_size(attached, 60, 140)
+    console.expect(b"third")
     assert console.end() == 0
+    assert attached.end() == 0
