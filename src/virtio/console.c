@@ -30,6 +30,9 @@ enum {
 
 /* Chains at a time: the loop has other work. */
 #define BATCH 16
+/* Of a chain. Linux sends a page at most; a hostile driver can name gigabytes in one, and
+ * what is cut off is output that nobody could have read. */
+#define OUTPUT_LIMIT_BYTES ((size_t)64 * KIB)
 
 /* Linux 6.1 (drivers/char/virtio_console.c, add_port) gives buffers for input before it
  * has made the port: what comes then is lost, and a change of the size crashes it. So the
@@ -62,8 +65,14 @@ static void put(struct virtio_console *console, const uint8_t *bytes, size_t siz
 
 static void put_chain(struct virtio_console *console, const struct virtio_chain *chain)
 {
-    for (unsigned i = 0; i < chain->readable_count; i++)
-        put(console, chain->buffers[i].iov_base, chain->buffers[i].iov_len);
+    size_t left = OUTPUT_LIMIT_BYTES;
+
+    for (unsigned i = 0; i < chain->readable_count && left > 0; i++) {
+        size_t size = min_u64(chain->buffers[i].iov_len, left);
+
+        put(console, chain->buffers[i].iov_base, size);
+        left -= size;
+    }
 }
 
 /* The loop's thread, without locks. */
