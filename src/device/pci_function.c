@@ -41,6 +41,7 @@ void pci_function_add_bar(struct pci_function *function, unsigned index,
     uint64_t address_bits = ~(size_bytes - 1);
 
     CHECK(index < PCI_FUNCTION_BARS && function->bars[index].ops == NULL);
+    CHECK(index == 0 || function->bars[index - 1].kind == PCI_BAR_32_BIT);
     CHECK(size_bytes >= SMALLEST_BAR_BYTES && (size_bytes & (size_bytes - 1)) == 0);
     function->bars[index] = (struct pci_bar){.ops = ops,
                                              .device = device,
@@ -258,19 +259,19 @@ void pci_function_take_short_cut(struct pci_function *function, unsigned index,
                                  unsigned bar, uint64_t offset, int fd)
 {
     const struct pci_wires *wires = &function->bus->wires;
-    struct pci_doorbell *doorbell = &function->doorbells[index];
-    const struct pci_bar *home = &function->bars[bar];
+    struct pci_doorbell wanted = {.fd = fd};
 
     CHECK(index < PCI_FUNCTION_DOORBELLS && bar < PCI_FUNCTION_BARS);
     if (wires->attach_doorbell == NULL)
         return;
+    wanted.bar = &function->bars[bar];
     pthread_mutex_lock(&function->lock);
-    if (doorbell->bar == NULL && pci_bus_reaches(function->bus, home, offset)) {
-        uint64_t address =
-            atomic_load_explicit(&home->start, memory_order_relaxed) + offset;
-
-        if (wires->attach_doorbell(wires->context, address, fd))
-            *doorbell = (struct pci_doorbell){.bar = home, .address = address, .fd = fd};
+    if (function->doorbells[index].bar == NULL &&
+        pci_bus_reaches(function->bus, wanted.bar, offset)) {
+        wanted.address =
+            atomic_load_explicit(&wanted.bar->start, memory_order_relaxed) + offset;
+        if (wires->attach_doorbell(wires->context, wanted.address, fd))
+            function->doorbells[index] = wanted;
     }
     pthread_mutex_unlock(&function->lock);
 }

@@ -73,7 +73,7 @@ bool vm_send_by_eventfd(struct vm *vm, unsigned sender, uint64_t address, uint32
         route->is_open = open_route(vm, route, sender, address, data, &err);
     if (!route->is_open) {
         if (log_gate_open(&gate))
-            log_info("interrupts take a system call more: %s", err.text);
+            log_info("interrupts go by calls of the accelerator: %s", err.text);
         return false;
     }
     atomic_fetch_add_explicit(&vm->irqfd_interrupts, 1, memory_order_relaxed);

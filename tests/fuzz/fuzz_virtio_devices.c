@@ -115,6 +115,17 @@ static void note_message(void *context, unsigned sender, uint64_t address, uint3
     CHECK(sender < machine->bus.next_sender);
 }
 
+static bool is_in_window(const struct machine *machine, uint64_t address)
+{
+    for (unsigned i = 0; i < PCI_WINDOWS; i++) {
+        const struct pci_window *window = &machine->bus.windows[i];
+
+        if (address >= window->start && address < window->limit)
+            return true;
+    }
+    return false;
+}
+
 static bool attach_doorbell(void *context, uint64_t address, int fd)
 {
     struct machine *machine = context;
@@ -129,7 +140,7 @@ static bool attach_doorbell(void *context, uint64_t address, int fd)
     }
     if (++machine->doorbells_refused % 4 == 0)
         return false;
-    CHECK(found != NULL && address >= WINDOW && address < WINDOW + 0x20000000);
+    CHECK(found != NULL && is_in_window(machine, address));
     *found = (struct doorbell){.address = address, .fd = fd, .is_attached = true};
     return true;
 }
@@ -400,7 +411,7 @@ static void write_common(struct machine *machine, const struct step *step)
 static void move_function(struct machine *machine, const struct step *step)
 {
     static const uint32_t places[] = {0xc0000000, 0xc0004000, 0xd0000000, 0xdfffc000,
-                                      0xe0000000, 0,          0xffffc000, 0xfee00000};
+                                      0xe0000000, 0,          0xffffc000, 0xfebfc000};
 
     place_function(machine, places[step->small % ARRAY_SIZE(places)]);
 }

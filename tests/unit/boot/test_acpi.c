@@ -237,6 +237,23 @@ static void dsdt_has_a_checksum_and_fits_for_all_cpus(void **state)
     }
 }
 
+static void pci_has_a_window_for_firmware_only_with_firmware(void **state)
+{
+    static const char *const paths[] = {NULL, "bios.bin"};
+    static const uint8_t limits[] = {0x00, 0x00, 0x00, 0xf0, 0xff, 0xff, 0xbf, 0xfe};
+    (void)state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+        struct tables tables = make_tables_for(
+            &(struct boot_options){.cpu_count = 1, .firmware_path = paths[i]});
+        const uint8_t *dsdt = find_dsdt(&tables);
+        const void *found = memmem(dsdt, load_le32(dsdt + 4), limits, sizeof(limits));
+
+        assert_int_equal(found != NULL, paths[i] != NULL);
+        free(tables.bytes);
+    }
+}
+
 /* ---- iasl as a second opinion on the AML ---- */
 
 /* The disassembly of the DSDT; the test is skipped without iasl. */
@@ -306,6 +323,8 @@ static void iasl_reads_what_is_meant(void **state)
         "0xF300, // Length",
         "0xC0000000, // Range Minimum 0xDFFFFFFF, // Range Maximum 0x00000000, // "
         "Translation Offset 0x20000000, // Length",
+        "0xF0000000, // Range Minimum 0xFEBFFFFF, // Range Maximum 0x00000000, // "
+        "Translation Offset 0x0EC00000, // Length",
         "0x0000001000000000, // Range Minimum 0x00000017FFFFFFFF, // Range Maximum "
         "0x0000000000000000, // Translation Offset 0x0000000800000000, // Length",
         "Package (0x04) { 0xFFFF, Zero, Zero, 0x10 }",
@@ -340,7 +359,8 @@ static void iasl_reads_what_is_meant(void **state)
         print_message("skipped: iasl (package acpica-tools) is not installed\n");
         skip();
     }
-    tables = make_tables_for(&(struct boot_options){.cpu_count = 3, .hpet = true});
+    tables = make_tables_for(&(struct boot_options){
+        .cpu_count = 3, .hpet = true, .firmware_path = "bios.bin"});
     text = disassemble(find_dsdt(&tables));
     squeeze(text);
     for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
@@ -362,6 +382,7 @@ int main(void)
         cmocka_unit_test(mcfg_names_the_ecam_area_of_bus_0),
         cmocka_unit_test(hpet_is_described_only_where_there_is_one),
         cmocka_unit_test(dsdt_has_a_checksum_and_fits_for_all_cpus),
+        cmocka_unit_test(pci_has_a_window_for_firmware_only_with_firmware),
         cmocka_unit_test(iasl_reads_what_is_meant),
     };
 

@@ -29,13 +29,15 @@ static void answers_at_these_addresses_only(void **state)
         assert_int_equal(recorder->ports.ranges[i].start, expected[i].start);
         assert_int_equal(recorder->ports.ranges[i].size, expected[i].size);
     }
-    assert_int_equal(recorder->mmio.count, 3);
+    assert_int_equal(recorder->mmio.count, 4);
     assert_int_equal(recorder->mmio.ranges[0].start, 0xc0000000); /* PCI memory */
     assert_int_equal(recorder->mmio.ranges[0].size, 0x20000000);
     assert_int_equal(recorder->mmio.ranges[1].start, 0xe0000000);
     assert_int_equal(recorder->mmio.ranges[1].size, 0x100000);
-    assert_int_equal(recorder->mmio.ranges[2].start, 0x800000000); /* PCI, 64 bits */
-    assert_int_equal(recorder->mmio.ranges[2].size, 0x800000000);
+    assert_int_equal(recorder->mmio.ranges[2].start, 0xf0000000); /* PCI, by firmware */
+    assert_int_equal(recorder->mmio.ranges[2].size, 0xec00000);
+    assert_int_equal(recorder->mmio.ranges[3].start, 0x800000000); /* PCI, 64 bits */
+    assert_int_equal(recorder->mmio.ranges[3].size, 0x800000000);
 }
 
 static void refuses_a_debug_exit_on_another_device(void **state)

@@ -193,11 +193,16 @@ static void memory_answers_in_all_windows_and_nowhere_else(void **state)
         uint64_t start;
         uint32_t answer;
     } places[] = {
-        {HIGH_WINDOW_LIMIT - MIB, 1},    {0xd0000000, 1},
-        {HIGH_WINDOW_LIMIT, 0xffffffff}, {HIGH_WINDOW - MIB, 0xffffffff},
-        {0xfeb00000, 1},                 {0xfec00000, 0xffffffff},
-        {0xf0000000, 1},                 {0xf0000000 - MIB, 0xffffffff},
-        {0x40000000, 0xffffffff},        {UINT64_MAX - MIB + 1, 0xffffffff},
+        {HIGH_WINDOW_LIMIT - MIB, 1},
+        {0xd0000000, 1},
+        {HIGH_WINDOW_LIMIT, 0xffffffff},
+        {HIGH_WINDOW - MIB, 0xffffffff},
+        {0xfeb00000, 1},
+        {0xfec00000, 0xffffffff},
+        {0xf0000000, 1},
+        {0xf0000000 - MIB, 0xffffffff},
+        {0x40000000, 0xffffffff},
+        {UINT64_MAX - MIB + 1, 0xffffffff},
     };
     struct machine *machine = *state;
 
