@@ -32,10 +32,11 @@ struct bench_options {
     size_t runs;                          /* 1 to BENCH_MAX_RUNS */
     const char *accels[BENCH_MAX_ACCELS]; /* husk's names */
     size_t accel_count;
-    const char *tiers[BENCH_MAX_TIERS];     /* values of an accelerator's option "tier" */
-    size_t tier_count;                      /* 0: without that option */
-    const char *kernel;                     /* stock kernel to boot; NULL: looked for */
-    const char *programs;                   /* names, by commas; NULL: all */
+    const char *tiers[BENCH_MAX_TIERS]; /* values of an accelerator's option "tier" */
+    size_t tier_count;                  /* 0: without that option */
+    const char *kernel;                 /* stock kernel to boot; NULL: looked for */
+    const char *programs;               /* names, by commas; NULL: all */
+    bool processor_time; /* measure that, not how long it takes by the clock */
     const char *engines[BENCH_MAX_ENGINES]; /* of disks */
     size_t engine_count;
     size_t instances[BENCH_MAX_INSTANCE_COUNTS]; /* numbers of them, each up to */

@@ -42,6 +42,8 @@
 
 #define MAX_PROGRAMS 64
 
+#define MS_PER_SECOND 1e3
+
 /* Who runs programs: the host, husk, or the peer. */
 struct runner {
     const char *program;
@@ -274,20 +276,27 @@ struct answer {
     uint64_t guest_ns;
     uint64_t host_ns; /* from line to line */
     uint64_t checksum;
+    double processor_seconds; /* what it has taken of the host's processors */
 };
 
-/* "NANOSECONDS CHECKSUM", or "failed: REASON". */
+/* "NANOSECONDS CHECKSUM PROCESSOR_NANOSECONDS", or "failed: REASON". The last number is
+ * that of the guest's processor; it counts if the host is the guest. */
 static int read_answer(const char *text, struct answer *answer, struct error *err)
 {
+    const char *rest = text;
     char *end;
 
-    answer->guest_ns = strtoull(text, &end, 10);
-    if (end == text || *end != ' ')
+    answer->guest_ns = strtoull(rest, &end, 10);
+    if (end == rest || *end != ' ')
         return error_set(err, EIO, "%s", text);
-    text = end + 1;
-    answer->checksum = strtoull(text, &end, 16);
-    if (end == text || *end != '\0')
-        return error_set(err, EIO, "what it says is no result: %s", text);
+    rest = end + 1;
+    answer->checksum = strtoull(rest, &end, 16);
+    if (end == rest || *end != ' ')
+        return error_set(err, EIO, "%s", text);
+    rest = end + 1;
+    answer->processor_seconds = (double)strtoull(rest, &end, 10) / (double)NS_PER_SECOND;
+    if (end == rest || *end != '\0')
+        return error_set(err, EIO, "%s", text);
     return 0;
 }
 
@@ -297,6 +306,7 @@ static int ask(struct runner *runner, const struct program *program,
     struct bench_session *session = &runner->session;
     char start[BENCH_LINE_BYTES];
     char line[BENCH_LINE_BYTES];
+    double start_seconds;
     uint64_t start_ns;
 
     (void)snprintf(start, sizeof(start), "%s\n", program->name);
@@ -307,10 +317,15 @@ static int ask(struct runner *runner, const struct program *program,
     if (strcmp(line, "starts") != 0)
         return read_answer(line, answer, err);
     start_ns = bench_session_line_ns(session);
-    if (bench_session_expect(session, start, PROGRAM_TIMEOUT_MS, line, err) < 0)
+    start_seconds = bench_child_processor_seconds(&session->child);
+    if (bench_session_expect(session, start, PROGRAM_TIMEOUT_MS, line, err) < 0 ||
+        read_answer(line, answer, err) < 0)
         return err->code;
     answer->host_ns = bench_session_line_ns(session) - start_ns;
-    return read_answer(line, answer, err);
+    if (!runner->is_host)
+        answer->processor_seconds =
+            bench_child_processor_seconds(&session->child) - start_seconds;
+    return 0;
 }
 
 /* What a wrong program, or a wrong clock, tells is no result. */
@@ -346,7 +361,8 @@ static int measure_row(void *context, size_t index, double *value, struct error 
     if (ask(runner, program, &answer, err) < 0 ||
         check_answer(runner, program, &answer, err) < 0)
         return err->code;
-    *value = (double)answer.guest_ns / (double)NS_PER_MS;
+    *value = cpu->options->processor_time ? answer.processor_seconds * MS_PER_SECOND
+                                          : (double)answer.guest_ns / (double)NS_PER_MS;
     return 0;
 }
 
@@ -404,7 +420,9 @@ int bench_cpu(const struct bench_options *options, struct bench_report *report,
 
     *report = (struct bench_report){
         .bench = "cpu",
-        .measure = "time that programs take, in ms",
+        .measure = options->processor_time
+                       ? "time of the host's processors that programs take, in ms"
+                       : "time that programs take, in ms",
         .runs = options->runs,
         .has_means = true,
     };

@@ -9,6 +9,7 @@
 #define NAME_WIDTH 20
 #define TIME_WIDTH 9
 #define FACTOR_WIDTH 9
+#define PAIR_WIDTH 11
 
 struct matrix {
     const struct bench_report *report;
@@ -78,18 +79,18 @@ static void print_pair_program(const struct matrix *matrix, const struct bench_r
                                FILE *stream)
 {
     (void)matrix, (void)husk, (void)line;
-    (void)fprintf(stream, " %*s", FACTOR_WIDTH, peer->way);
+    (void)fprintf(stream, " %*s", PAIR_WIDTH, peer->way);
 }
 
 static void print_pair_way(const struct matrix *matrix, const struct bench_row *husk,
                            const struct bench_row *peer, const struct bench_row *line,
                            FILE *stream)
 {
-    char text[FACTOR_WIDTH];
+    char text[PAIR_WIDTH + 1];
 
     (void)matrix, (void)peer, (void)line;
     (void)snprintf(text, sizeof(text), "/%s", husk->way[0] == '\0' ? "husk" : husk->way);
-    (void)fprintf(stream, " %*s", FACTOR_WIDTH, text);
+    (void)fprintf(stream, " %*s", PAIR_WIDTH, text);
 }
 
 static int width_of(const struct bench_row *column)
@@ -114,18 +115,18 @@ static void print_heading(const struct matrix *matrix, const char *beside, FILE 
 
 /* ---- its lines ---- */
 
-static void print_factor(double factor, FILE *stream)
+static void print_factor(double factor, int width, FILE *stream)
 {
     if (factor < 0)
-        (void)fprintf(stream, " %*s", FACTOR_WIDTH, "-");
+        (void)fprintf(stream, " %*s", width, "-");
     else
-        (void)fprintf(stream, " %*.2fx", FACTOR_WIDTH - 1, factor);
+        (void)fprintf(stream, " %*.2fx", width - 1, factor);
 }
 
 /* How many times as long as natively, if natively takes `ratio` times as long. */
 static void print_multiple(double ratio, FILE *stream)
 {
-    print_factor(ratio < 0 ? ratio : 1 / ratio, stream);
+    print_factor(ratio < 0 ? ratio : 1 / ratio, FACTOR_WIDTH, stream);
 }
 
 static void print_pair_ratio(const struct matrix *matrix, const struct bench_row *husk,
@@ -134,7 +135,8 @@ static void print_pair_ratio(const struct matrix *matrix, const struct bench_row
 {
     const struct bench_row *row = find_cell(matrix, husk, line);
 
-    print_factor(row == NULL ? -1 : bench_ratio(matrix->report, row, peer->way), stream);
+    print_factor(row == NULL ? -1 : bench_ratio(matrix->report, row, peer->way),
+                 PAIR_WIDTH, stream);
 }
 
 /* What stands behind a time. */
@@ -196,7 +198,7 @@ static void print_pair_mean(const struct matrix *matrix, const struct bench_row 
                             const struct bench_row *peer, const struct bench_row *line,
                             FILE *stream)
 {
-    print_factor(set_ratio(matrix, husk, line, peer->way), stream);
+    print_factor(set_ratio(matrix, husk, line, peer->way), PAIR_WIDTH, stream);
 }
 
 /* Of the set that ends with `line`. */

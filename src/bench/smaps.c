@@ -16,6 +16,7 @@
 struct row {
     uint64_t start;
     uint64_t end;
+    bool is_data; /* which guest memory is: to be written to, and not executed */
     uint64_t private_bytes[SMAPS_KINDS]; /* if it is not the guest's */
 };
 
@@ -62,24 +63,23 @@ static enum smaps_kind kind_of(const struct mapping *mapping)
 
 static void end_row(const struct row *row, uint64_t memory_bytes, struct smaps_sum *sum)
 {
-    bool is_guest = row->end - row->start >= memory_bytes;
+    bool is_guest = row->is_data && row->end - row->start >= memory_bytes;
 
     for (int kind = 0; kind < SMAPS_KINDS; kind++)
         sum->private_bytes[is_guest ? SMAPS_GUEST : kind] += row->private_bytes[kind];
 }
 
-/* Guest memory is writable, code that is made is none of it. */
-static bool continues(const struct row *row, const struct mapping *mapping)
+static bool is_data(const struct mapping *mapping)
 {
-    return mapping->start == row->end && mapping->is_writable && !mapping->is_executable;
+    return mapping->is_writable && !mapping->is_executable;
 }
 
 static void add_mapping(struct row *row, const struct mapping *mapping,
                         uint64_t memory_bytes, struct smaps_sum *sum)
 {
-    if (!continues(row, mapping)) {
+    if (!row->is_data || !is_data(mapping) || mapping->start != row->end) {
         end_row(row, memory_bytes, sum);
-        *row = (struct row){.start = mapping->start};
+        *row = (struct row){.start = mapping->start, .is_data = is_data(mapping)};
     }
     row->end = mapping->end;
     row->private_bytes[kind_of(mapping)] += mapping->private_bytes;
@@ -111,8 +111,13 @@ void smaps_add_text(FILE *text, uint64_t memory_bytes, struct smaps_sum *sum)
         }
         sum->rss_bytes += size_of(line, "Rss");
         sum->pss_bytes += size_of(line, "Pss");
-        mapping.private_bytes +=
-            size_of(line, "Private_Clean") + size_of(line, "Private_Dirty");
+        /* A process's own memory file is mapped twice, and so its pages count as shared.
+         */
+        if (mapping.is_made)
+            mapping.private_bytes += size_of(line, "Pss");
+        else
+            mapping.private_bytes +=
+                size_of(line, "Private_Clean") + size_of(line, "Private_Dirty");
     }
     add_mapping(&row, &mapping, memory_bytes, sum);
     end_row(&row, memory_bytes, sum);

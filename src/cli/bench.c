@@ -186,6 +186,14 @@ static int set_programs(struct request *request, const char *value, struct error
     return 0;
 }
 
+static int set_time(struct request *request, const char *value, struct error *err)
+{
+    request->options.processor_time = strcmp(value, "processor") == 0;
+    if (request->options.processor_time || strcmp(value, "clock") == 0)
+        return 0;
+    return error_set(err, EINVAL, "--time '%s': must be clock or processor", value);
+}
+
 static const struct option {
     const char *spelling;
     const char *value; /* what it is called; NULL: it takes none, and is --json */
@@ -200,6 +208,7 @@ static const struct option {
     {.spelling = "--kernel", .value = "FILE", .is_special = true, .set = set_kernel},
     {.spelling = "--programs", .value = "LIST", .is_special = true, .set = set_programs},
     {.spelling = "--tier", .value = "LIST", .is_special = true, .set = set_tiers},
+    {.spelling = "--time", .value = "WHICH", .is_special = true, .set = set_time},
     {.spelling = "--engine", .value = "LIST", .is_special = true, .set = set_engines},
     {.spelling = "--instances",
      .value = "LIST",

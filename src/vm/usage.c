@@ -32,6 +32,7 @@ const char *vm_usage_kind_name(enum vm_usage_kind kind)
 struct mapping {
     uintptr_t start;
     bool has_file;
+    bool is_made; /* the file is in memory and has no name: translated code */
     struct vm_usage usage;
     uint64_t anonymous_bytes;
 };
@@ -97,15 +98,32 @@ static void add(struct vm_usage *to, struct vm_usage usage)
     to->private_bytes += usage.private_bytes;
 }
 
-static void put_down(const struct vm *vm, const struct mapping *mapping,
+static enum vm_usage_kind kind_of_own(const struct mapping *mapping)
+{
+    if (!mapping->has_file || mapping->is_made)
+        return VM_USAGE_MONITOR; /* until move_code */
+    return VM_USAGE_PROGRAM;
+}
+
+/* A memory file of our own is mapped twice, and so its pages count as shared. */
+static void count_made_as_private(struct mapping *mapping)
+{
+    if (mapping->is_made)
+        mapping->usage.rss_bytes = mapping->usage.private_bytes =
+            mapping->usage.pss_bytes;
+}
+
+static void put_down(const struct vm *vm, struct mapping *mapping,
                      struct vm_usage usage[VM_USAGE_KINDS])
 {
     uint64_t written = mapping->anonymous_bytes;
-    struct vm_usage rest = mapping->usage;
+    struct vm_usage rest;
     uint64_t gpa;
 
+    count_made_as_private(mapping);
+    rest = mapping->usage;
     if (!find_gpa(vm, mapping->start, &gpa)) {
-        add(&usage[mapping->has_file ? VM_USAGE_PROGRAM : VM_USAGE_MONITOR], rest);
+        add(&usage[kind_of_own(mapping)], rest);
         return;
     }
     if (!mapping->has_file) {
@@ -140,7 +158,11 @@ static bool read_head(const char *line, struct mapping *mapping)
 
     if (sscanf(line, "%" SCNxPTR "-%*x %*s %*x %*s %lu", &start, &inode) != 2)
         return false;
-    *mapping = (struct mapping){.start = start, .has_file = inode != 0};
+    *mapping = (struct mapping){
+        .start = start,
+        .has_file = inode != 0,
+        .is_made = strstr(line, "/memfd:") != NULL,
+    };
     return true;
 }
 

@@ -199,8 +199,8 @@ void vm_set_irq(void *vm, uint32_t line, bool level);
 void vm_replace_timer(void *vm, bool replaced); /* only with husk's own controllers */
 void vm_send_message(void *vm, unsigned sender, uint64_t address, uint32_t data);
 
-/* short_cuts.c: past vCPU exits and system calls, where the accelerator has such ways.
- * The first two as struct pci_wires says. */
+/* short_cuts.c: by eventfds past vCPU exits and the accelerator's calls, where it has
+ * such ways. The first two as struct pci_wires says. */
 bool vm_attach_doorbell(void *vm, uint64_t address, int fd);
 void vm_detach_doorbell(void *vm, uint64_t address, int fd);
 /* False: the message has to go another way. */

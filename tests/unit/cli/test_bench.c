@@ -87,7 +87,8 @@ const struct bench benches[] = {
      .summary = "notes what it is asked for",
      .runs = 10,
      .accels = "soft,kvm",
-     .options = (const char *const[]){"--programs", "--tier", NULL},
+     .options =
+         (const char *const[]){"--programs", "--tier", "--time", "--instances", NULL},
      .run = note,
      .print_table = bench_print_table},
     {.name = "other",
@@ -188,10 +189,39 @@ static void options_of_a_bench_reach_it_and_no_other(void **state)
     assert_int_equal(run("noting", NULL), EXIT_SUCCESS);
     assert_string_equal(asked_tiers, "");
     assert_null(asked.programs);
+    assert_false(asked.processor_time);
+    assert_int_equal(run("noting", "--time", "processor", NULL), EXIT_SUCCESS);
+    assert_true(asked.processor_time);
+    assert_int_equal(run("noting", "--time=clock", NULL), EXIT_SUCCESS);
+    assert_false(asked.processor_time);
+    assert_int_equal(run("noting", "--time=wall", NULL), EXIT_USAGE);
+    assert_string_equal(err.text, "--time 'wall': must be clock or processor");
     assert_int_equal(run("--tier", "one", "other", NULL), EXIT_USAGE);
     assert_string_equal(err.text, "bench other takes no --tier");
     assert_int_equal(run("noting", "--kernel", "x", NULL), EXIT_USAGE);
     assert_string_equal(err.text, "bench noting takes no --kernel");
+}
+
+static void numbers_of_instances_are_a_list(void **state)
+{
+    static const char *const wrong[] = {"0", "257", "", "1,", "two", "-1", "1;2"};
+
+    (void)state;
+    assert_int_equal(run("noting", "--instances", "1,16,256", NULL), EXIT_SUCCESS);
+    assert_int_equal(asked.instance_count, 3);
+    assert_int_equal(asked.instances[1], 16);
+    assert_int_equal(asked.instances[2], 256);
+    for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+        char expected[128];
+
+        (void)snprintf(expected, sizeof(expected),
+                       "--instances '%s': must be numbers from 1 to 256, by commas",
+                       wrong[i]);
+        assert_int_equal(run("noting", "--instances", wrong[i], NULL), EXIT_USAGE);
+        assert_string_equal(err.text, expected);
+    }
+    assert_int_equal(run("noting", "--instances", "1,1,1,1,1,1,1,1,1", NULL), EXIT_USAGE);
+    assert_string_equal(err.text, "--instances '1,1,1,1,1,1,1,1,1': more than 8 numbers");
 }
 
 static void assert_refused(const char *first, const char *second, const char *expected)
@@ -313,6 +343,7 @@ int main(void)
                                reset),
         cmocka_unit_test_setup(options_stand_before_and_behind_the_name, reset),
         cmocka_unit_test_setup(options_of_a_bench_reach_it_and_no_other, reset),
+        cmocka_unit_test_setup(numbers_of_instances_are_a_list, reset),
         cmocka_unit_test_setup(a_bench_must_be_named, reset),
         cmocka_unit_test_setup(wrong_options_are_refused_with_the_nearest, reset),
         cmocka_unit_test_setup(wrong_values_are_refused_with_the_range, reset),
