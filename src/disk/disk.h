@@ -83,7 +83,8 @@ void disk_close(struct disk *disk);
 /* Begins all `count` requests and returns; they come back in any order. A FLUSH is begun
  * when the writes submitted before it have come back. (The engine "sync" does the work in
  * this call, one after the other: it is what the others are compared with. "mmap" copies
- * in this call what is small and in the host's cache.) */
+ * in this call what is small and in the host's cache; "uring" writes what is small and
+ * alone to a file of ext4.) */
 void disk_submit(struct disk *disk, struct disk_request *const requests[],
                  unsigned count);
 

@@ -16,7 +16,9 @@
 #include <errno.h>
 #include <liburing.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdlib.h>
+#include <sys/vfs.h>
 #include <time.h>
 
 #include "base/check.h"
@@ -29,9 +31,15 @@
 #define RING_ENTRIES 128
 #define RING_MAX_IN_FLIGHT (2 * RING_ENTRIES)
 
+/* Measured: on ext4 a buffered write of 4 KiB by the ring takes 30 us, 40 of processors,
+ * and 5 by pwritev. The file system cannot begin one without the chance of waiting, so
+ * the kernel hands it to a thread of its own. */
+#define AT_ONCE_BYTES UINT64_C(65536)
+
 struct uring_engine {
     struct io_uring ring;
-    unsigned in_flight; /* in the ring */
+    unsigned in_flight;     /* in the ring */
+    bool hands_over_writes; /* to threads of the kernel, always */
     struct disk_pool pool;
 };
 
@@ -72,6 +80,14 @@ static int open_ring(struct disk *disk, struct io_uring *ring, struct error *err
     return error_set_errno(err, status, "the host's io_uring lacks what disks need");
 }
 
+static bool is_buffered_ext4(const struct disk_file *file)
+{
+    struct statfs status;
+
+    return !file->block_device && file->direct_bytes == 0 &&
+           fstatfs(file->fd, &status) == 0 && status.f_type == EXT4_SUPER_MAGIC;
+}
+
 static int uring_open(struct disk *disk, struct error *err)
 {
     struct uring_engine *engine = malloc(sizeof(*engine));
@@ -79,6 +95,7 @@ static int uring_open(struct disk *disk, struct error *err)
     if (engine == NULL)
         return error_set_errno(err, ENOMEM, "no memory for a disk");
     engine->in_flight = 0;
+    engine->hands_over_writes = is_buffered_ext4(&disk->file);
     disk->engine_state = engine;
     if (open_ring(disk, &engine->ring, err) == 0) {
         if (disk_pool_open(&engine->pool, disk, 1, disk_perform, err) == 0)
@@ -140,12 +157,29 @@ static struct io_uring_sqe *next_entry(struct io_uring *ring)
     return io_uring_get_sqe(ring);
 }
 
+/* True of a small write that is better done than handed over, and that nobody would wait
+ * behind if the host took its time after all. */
+static bool is_for_now(const struct uring_engine *engine,
+                       const struct request_list *requests)
+{
+    const struct disk_request *request = requests->first;
+
+    return engine->hands_over_writes && engine->in_flight == 0 &&
+           request == requests->last && request->operation == DISK_WRITE &&
+           request->size_bytes <= AT_ONCE_BYTES;
+}
+
 static void uring_submit(struct disk *disk, struct request_list *requests)
 {
     struct uring_engine *engine = disk->engine_state;
     struct request_list unusual = {0};
     struct disk_request *request;
 
+    if (is_for_now(engine, requests)) {
+        request = request_list_take(requests);
+        disk_complete(disk, request, disk_perform(disk, request));
+        return;
+    }
     while ((request = request_list_take(requests)) != NULL) {
         if (engine->in_flight < RING_MAX_IN_FLIGHT && is_for_the_ring(disk, request)) {
             prepare(next_entry(&engine->ring), disk->file.fd, request);

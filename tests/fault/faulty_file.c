@@ -438,6 +438,7 @@ int main(int argc, char **argv)
     }
     (void)signal(SIGPIPE, SIG_IGN);
     session = fuse_session_new(&arguments, &file_ops, sizeof(file_ops), NULL);
+    fuse_opt_free_args(&arguments);
     if (session == NULL || fuse_session_mount(session, argv[1]) < 0)
         return 1;
     answer("ok");

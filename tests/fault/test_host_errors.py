@@ -132,7 +132,7 @@ def test_a_read_that_the_host_fails_is_an_error_of_that_read(machine):
 
 def test_a_short_write_of_the_host_is_completed(machine):
     if machine.engine == "mmap":
-        return  # it is the host's kernel that writes then, and takes the short write for a whole one
+        return  # the host's kernel writes then, and takes a short write for a whole one
     storage = machine.faulty["reads"]
     storage.tell("short", "write")
     assert machine.do("write", "reads", 256, 64, 3) == "ok"

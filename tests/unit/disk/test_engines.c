@@ -3,8 +3,10 @@
 #include "variants.h"
 
 #include <errno.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 /* Where a file is cut: inside of a page. */
 #define CUT_BYTES (5 * UINT64_C(4096) + 512)
@@ -178,6 +180,50 @@ static void flush_follows_the_writes_before_it(void **state)
     disk_close(disk);
     file_finish(&file);
     free(many);
+}
+
+/* ---- what is done at once ---- */
+
+static bool is_on_ext4(const struct test_file *file)
+{
+    struct statfs status;
+
+    return fstatfs(file->fd, &status) == 0 && status.f_type == EXT4_SUPER_MAGIC;
+}
+
+/* io_uring would hand it to a thread of the kernel. */
+static void small_write_that_comes_alone_is_done_at_once_on_ext4(void **state)
+{
+    static _Alignas(4096) uint8_t bytes[128 * KIB];
+    struct test_file file;
+    struct iovec buffer = {bytes, 4096};
+    struct disk_request write = {.operation = DISK_WRITE,
+                                 .size_bytes = 4096,
+                                 .buffers = &buffer,
+                                 .buffer_count = 1};
+    struct disk_request *pointer = &write;
+    struct disk_request *done[1];
+    struct disk *disk;
+
+    (void)state;
+    file_init(&file, DISK_BYTES);
+    disk = open_variant(&file);
+    disk_submit(disk, &pointer, 1);
+    if (is_on_ext4(&file) && disk->file.direct_bytes == 0)
+        assert_ptr_equal(disk->completed.first, &write);
+    else
+        print_message("neither ext4 nor in the page cache: nothing to see here\n");
+    reap_all(disk, done, 1);
+    assert_int_equal(write.result, 0);
+
+    /* A large one is the ring's. */
+    buffer.iov_len = write.size_bytes = sizeof(bytes);
+    disk_submit(disk, &pointer, 1);
+    assert_null(disk->completed.first);
+    reap_all(disk, done, 1);
+    assert_int_equal(write.result, 0);
+    disk_close(disk);
+    file_finish(&file);
 }
 
 /* ---- discard and zeros ---- */
@@ -543,6 +589,10 @@ static const struct CMUnitTest tests_of_engines_without_a_map[] = {
     cmocka_unit_test(short_transfer_is_gone_on_with),
 };
 
+static const struct CMUnitTest tests_of_uring[] = {
+    cmocka_unit_test(small_write_that_comes_alone_is_done_at_once_on_ext4),
+};
+
 static int run_groups(void)
 {
     int failed = cmocka_run_group_tests(tests_of_all, NULL, NULL);
@@ -553,6 +603,8 @@ static int run_groups(void)
         failed += cmocka_run_group_tests(tests_of_lasting_disks, NULL, NULL);
     if (strcmp(variant->options.engine, "mmap") != 0)
         failed += cmocka_run_group_tests(tests_of_engines_without_a_map, NULL, NULL);
+    if (strcmp(variant->options.engine, "uring") == 0)
+        failed += cmocka_run_group_tests(tests_of_uring, NULL, NULL);
     return failed;
 }
 
