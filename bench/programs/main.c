@@ -4,7 +4,7 @@
  * input: the name of a program, which it runs, or "end". It answers with
  *
  *     husk-bench NAME starts
- *     husk-bench NAME NANOSECONDS CHECKSUM        or
+ *     husk-bench NAME NANOSECONDS CHECKSUM PROCESSOR_NANOSECONDS        or
  *     husk-bench NAME failed: REASON
  *
  * As the first process of a guest it does the same on the serial port, and powers off at
@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -87,21 +88,40 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
 }
 
+/* Of this process and of its children that have ended. */
+static uint64_t processor_ns(void)
+{
+    struct timespec own;
+    struct rusage children;
+
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own);
+    (void)getrusage(RUSAGE_CHILDREN, &children);
+    return (uint64_t)own.tv_sec * NS_PER_SECOND + (uint64_t)own.tv_nsec +
+           (uint64_t)(children.ru_utime.tv_sec + children.ru_stime.tv_sec) *
+               NS_PER_SECOND +
+           (uint64_t)(children.ru_utime.tv_usec + children.ru_stime.tv_usec) * 1000;
+}
+
 /* ---- a program ---- */
 
 static void run(const struct program *program)
 {
+    uint64_t start_processor_ns;
     uint64_t start_ns;
+    uint64_t elapsed_ns;
     uint64_t sum;
 
     if (program->prepare != NULL)
         program->prepare();
     printf("husk-bench %s starts\n", program->name);
     (void)fflush(stdout);
+    start_processor_ns = processor_ns();
     start_ns = now_ns();
     sum = program->run();
-    printf("husk-bench %s %llu %016llx\n", program->name,
-           (unsigned long long)(now_ns() - start_ns), (unsigned long long)sum);
+    elapsed_ns = now_ns() - start_ns;
+    printf("husk-bench %s %llu %016llx %llu\n", program->name,
+           (unsigned long long)elapsed_ns, (unsigned long long)sum,
+           (unsigned long long)(processor_ns() - start_processor_ns));
     (void)fflush(stdout);
 }
 

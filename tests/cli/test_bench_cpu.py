@@ -25,7 +25,7 @@ print("husk-bench ready", flush=True)
 for line in sys.stdin:
     name = line.strip()
     print(f"husk-bench {{name}} starts", flush=True)
-    print(f"husk-bench {{name}} {answer}", flush=True)
+    print(f"husk-bench {{name}} {answer} 1000000", flush=True)
 """
 
 pytestmark = pytest.mark.skipif(
@@ -59,7 +59,7 @@ def checksum_of(name):
     """What the program computes here, as its own executable tells it."""
     text = subprocess.run([PROGRAMS], input=f"{name}\n", capture_output=True, text=True,
                                check=True).stdout
-    return text.splitlines()[-1].split()[-1]
+    return text.splitlines()[-1].split()[-2]
 
 
 def rows_by_program(document):
@@ -98,6 +98,14 @@ def test_peer_that_computes_the_same_is_compared(tmp_path, no_kernel):
     assert rows["peer"]["ratios"]["native"] == pytest.approx(rows["host"]["median"] / 2, rel=1e-4)
 
 
+def test_processor_time_is_that_of_the_host(tmp_path, no_kernel):
+    peer = make_peer(tmp_path, PEER.format(answer=f"2000000 {checksum_of('calls')}"))
+    document = bench("--kernel", no_kernel, "--programs", "calls", "--peer", peer, "--time", "processor")
+    assert document["measure"] == "time of the host's processors that programs take, in ms"
+    rows = rows_by_program(document)
+    assert 0 <= rows["peer"]["median"] < rows["host"]["median"]  # it has computed nothing
+
+
 def test_another_checksum_is_a_failure(tmp_path, no_kernel):
     peer = make_peer(tmp_path, PEER.format(answer="2000000 00000000000000aa"))
     row = rows_by_program(bench("--kernel", no_kernel, "--programs", "calls", "--peer", peer))["peer"]
@@ -114,9 +122,9 @@ def test_clock_that_goes_wrong_is_a_failure(tmp_path, no_kernel):
 
 
 def test_program_that_fails_in_the_guest_is_told(tmp_path, no_kernel):
-    peer = make_peer(tmp_path, PEER.format(answer="failed: signal 11"))
+    peer = make_peer(tmp_path, PEER.format(answer="failed: signal"))
     row = rows_by_program(bench("--kernel", no_kernel, "--programs", "calls", "--peer", peer))["peer"]
-    assert row["failure"] == "failed: signal 11"
+    assert row["failure"] == "failed: signal 1000000"
 
 
 def test_guest_that_does_not_come_up_is_tried_once_and_quoted(tmp_path, no_kernel):
