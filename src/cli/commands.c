@@ -97,7 +97,8 @@ const struct cli_command cli_commands[] = {
      .function = cli_console},
     {.name = "bench",
      .arguments = "NAME [--peer PROGRAM] [--runs NUMBER] [--accel LIST] [--only TEXT]\n"
-                  "                  [--kernel FILE] [--programs LIST] [--tier LIST]\n"
+                  "                  [--kernel FILE] [--programs LIST] [--tier LIST] "
+                  "[--time WHICH]\n"
                   "                  [--engine LIST] [--size SIZE] [--guest DIRECTORY]\n"
                   "                  [--svg FILE] [--json]",
      .summary = "measure husk, beside another monitor if one is named",

@@ -126,6 +126,21 @@ static int check_deterministic(const struct vm_config *config, struct error *err
     return 0;
 }
 
+/* The shadow must be alone with the memory that both read. */
+static int check_lockstep(const struct vm_config *config, struct error *err)
+{
+    if (config->check_every == 0)
+        return 0;
+    if (strncmp(config->accel, "soft", 4) != 0 ||
+        strcmp(config->accel, "soft,tier=interpreter") == 0 || config->deterministic)
+        return error_set(err, EINVAL,
+                         "--check compares translated code; use --accel soft, without "
+                         "--deterministic");
+    if (config->cpu_count > 1)
+        return error_set(err, EINVAL, "--check works with one vCPU only; use --cpus 1");
+    return 0;
+}
+
 int config_validate(const struct vm_config *config, struct error *err)
 {
     int result = 0;
@@ -140,6 +155,8 @@ int config_validate(const struct vm_config *config, struct error *err)
         result = check_pmems(config, err);
     if (result == 0)
         result = check_deterministic(config, err);
+    if (result == 0)
+        result = check_lockstep(config, err);
     if (result == 0 && config->quiet && config->verbosity > 0)
         result = error_set(err, EINVAL,
                            "--quiet and --verbose exclude each other; leave one out");

@@ -25,11 +25,11 @@ def test_debian_writes_discards_restarts_and_leaves_a_clean_disk(tmp_path):
     debian.run("echo written before the restart >/root/note")
 
     empty = allocated_bytes(image)
-    debian.run("head -c 64M /dev/zero | tr '\\\\0' x >/root/large; sync")
+    debian.run("head -c 64M /dev/zero | tr '\\0' x >/root/large; sync")
     full = allocated_bytes(image)
     assert full >= empty + 64 * MIB
     debian.run("rm /root/large; sync; fstrim /")
-    assert allocated_bytes(image) <= full - 64 * MIB
+    assert allocated_bytes(image) <= full - 60 * MIB  # others write meanwhile
     assert image.stat().st_size == size
 
     debian.type(b"reboot\n")
