@@ -140,12 +140,23 @@ static enum comparison_result run(struct bench *bench,
     return compare(comparison);
 }
 
+static const char *const mode_names[] = {[GUEST_BLOCKS] = "",
+                                         [GUEST_SINGLE] = "(single)",
+                                         [GUEST_TRANSLATED] = "(translated)"};
+
+static enum guest_mode some_mode(struct random *random)
+{
+    if (random_chance(random, 8))
+        return GUEST_SINGLE;
+    return random_chance(random, 2) ? GUEST_TRANSLATED : GUEST_BLOCKS;
+}
+
 unsigned bench_states(struct bench *bench, const uint8_t *bytes,
                       const struct instruction *instruction, unsigned count,
                       unsigned *shown)
 {
     enum code_tail tail = (enum code_tail)random_below(&bench->random, 2);
-    enum guest_mode mode = random_chance(&bench->random, 8) ? GUEST_SINGLE : GUEST_BLOCKS;
+    enum guest_mode mode = some_mode(&bench->random);
     unsigned mismatches = 0;
 
     code_wrap(bench->code, instruction, bytes, tail);
@@ -167,8 +178,7 @@ unsigned bench_states(struct bench *bench, const uint8_t *bytes,
             continue;
         mismatches++;
         if ((*shown)++ < BENCH_SHOWN) {
-            printf("%s%s ", tail == TAIL_NONE ? "" : "(flags dead) ",
-                   mode == GUEST_BLOCKS ? "" : "(single)");
+            printf("%s%s ", tail == TAIL_NONE ? "" : "(flags dead) ", mode_names[mode]);
             compare_show(&comparison);
         }
     }

@@ -408,6 +408,9 @@ static void run_guest(struct arena *arena, uint64_t number)
     (void)snprintf(arena->name, sizeof(arena->name),
                    "enemy --seed %" PRIu64 " --first %" PRIu64, arena->seed, number);
     arena->random.state = arena->seed + (number << 20);
+    /* By turns; of struct accel_vm, it is the first member. */
+    ((struct soft_vm *)(void *)arena->vm)->tier =
+        number % 2 == 0 ? ACCEL_TIER_TRANSLATOR : ACCEL_TIER_INTERPRETER;
     CHECK(accel_soft.vcpu_create(arena->vm, 0, &arena->vcpu, &err) == 0);
     fill_memory(arena);
     random_state(&arena->random, &state);

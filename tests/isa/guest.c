@@ -9,6 +9,8 @@
 #include "accel/soft/blocks_private.h"
 #include "accel/soft/instruction_private.h"
 #include "accel/soft/soft_private.h"
+#include "accel/soft/translator/translator_private.h"
+#include "accel/soft/translator/vectors_private.h"
 #include "base/check.h"
 #include "silent_apic.h"
 #include "window.h"
@@ -180,7 +182,7 @@ void guest_create(struct guest **guest)
     static const struct memory_options memory_options = {.prefault = true};
     static const uint16_t no_io_map = 0xffff;
     struct guest *created = calloc(1, sizeof(*created));
-    struct accel_vm_options options = {.cpu_count = 1};
+    struct accel_vm_options options = {.cpu_count = 1, .tier = ACCEL_TIER_TRANSLATOR};
     struct error err = {0};
 
     CHECK(created != NULL);
@@ -289,6 +291,28 @@ static enum state_end run_blocks(struct soft_cpu *cpu, const uint64_t *exits,
     return END_EXIT;
 }
 
+/* An exit is no code of the guest's: its fetch faults. */
+static enum state_end run_translated(struct soft_cpu *cpu, const uint64_t *exits)
+{
+    volatile enum state_end end = END_ENDLESS;
+
+    if (setjmp(cpu->unwind) == UNWIND_FAULT) {
+        end = is_exit(exits, cpu->rip) ? END_EXIT : END_FAULT;
+    } else {
+        for (unsigned blocks = 0; blocks < BLOCK_COUNT_LIMIT; blocks++) {
+            struct block *block;
+
+            if (translator_serves(cpu) && translator_run(cpu))
+                continue;
+            cpu->budget = 1;
+            block = block_find(cpu, cpu->mode);
+            block->uops[0].run(cpu, block->uops);
+        }
+    }
+    vectors_save(cpu);
+    return end;
+}
+
 void guest_run(struct guest *guest, const struct isa_state *in, const uint64_t *exits,
                enum guest_mode mode, struct isa_state *out)
 {
@@ -297,7 +321,8 @@ void guest_run(struct guest *guest, const struct isa_state *in, const uint64_t *
     if (in->code32 != guest->code32)
         set_processor(guest, in->code32);
     load(cpu, in);
-    out->end = run_blocks(cpu, exits, mode);
+    out->end = mode == GUEST_TRANSLATED ? run_translated(cpu, exits)
+                                        : run_blocks(cpu, exits, mode);
     save(cpu, out);
     if (out->end != END_FAULT)
         return;

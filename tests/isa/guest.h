@@ -11,8 +11,9 @@
 
 /* How much is decoded at a time. */
 enum guest_mode {
-    GUEST_BLOCKS, /* as ever */
-    GUEST_SINGLE, /* blocks of one instruction, as under single step */
+    GUEST_BLOCKS,     /* as ever */
+    GUEST_SINGLE,     /* blocks of one instruction, as under single step */
+    GUEST_TRANSLATED, /* host code, where there is any for this mode */
 };
 
 struct guest;

@@ -152,8 +152,22 @@ void native_floating_point(struct fx_state *fx)
     memset(fx->xmm, 0, sizeof(fx->xmm));
 }
 
+/* Instructions under test find the same base in GS as in the guest; the software CPU
+ * keeps its own there between runs. */
+static uint64_t exchange_gs_base(uint64_t base)
+{
+    uint64_t before = 0;
+
+    CHECK(syscall(SYS_arch_prctl, ARCH_GET_GS, &before) == 0);
+    if (before != base)
+        CHECK(syscall(SYS_arch_prctl, ARCH_SET_GS, base) == 0);
+    return before;
+}
+
 void native_run(const struct isa_state *in, struct isa_state *out)
 {
+    const uint64_t gs_base = exchange_gs_base(WINDOW_GS_BASE);
+
     native_state = *in;
     native_state.end = END_EXIT;
     running = 1;
@@ -162,6 +176,7 @@ void native_run(const struct isa_state *in, struct isa_state *out)
     else
         native_enter();
     running = 0;
+    (void)exchange_gs_base(gs_base);
     *out = native_state;
     if (out->end == END_EXIT)
         out->rip = native_exit_address((enum state_exit)out->exit, in->code32);

@@ -158,7 +158,7 @@ static void span_write(struct soft_cpu *cpu, const struct span *span, const uint
             device_access(cpu, piece, copy, true);
         } else {
             copy_whole(piece->host, from, piece->size);
-            if (code_pages_has(&cpu->vm->code_pages, piece->gpa))
+            if (!cpu->is_shadow && code_pages_has(&cpu->vm->code_pages, piece->gpa))
                 code_pages_written(cpu, piece->gpa, piece->size);
         }
         from += piece->size;
@@ -205,7 +205,7 @@ void *soft_lockable_slow(struct soft_cpu *cpu, const struct uop *uop, uint64_t l
     if (span.count > 1 || piece->host == NULL)
         return NULL;
     /* Before the write: this vCPU fetches nothing in between. */
-    if (code_pages_has(&cpu->vm->code_pages, piece->gpa))
+    if (!cpu->is_shadow && code_pages_has(&cpu->vm->code_pages, piece->gpa))
         code_pages_written(cpu, piece->gpa, size);
     return piece->host;
 }

@@ -32,7 +32,7 @@ static inline void *soft_readable(const struct soft_cpu *cpu, uint64_t linear,
     const struct tlb_entry *entry = soft_tlb_entry(cpu, linear);
 
     return LIKELY(linear - entry->read_tag <= X86_PAGE_BYTES - size)
-               ? (void *)(uintptr_t)(linear + entry->addend)
+               ? (void *)(uintptr_t)(entry->page + (linear - entry->read_tag))
                : NULL;
 }
 static inline void *soft_writable(const struct soft_cpu *cpu, uint64_t linear,
@@ -41,7 +41,7 @@ static inline void *soft_writable(const struct soft_cpu *cpu, uint64_t linear,
     const struct tlb_entry *entry = soft_tlb_entry(cpu, linear);
 
     return LIKELY(linear - entry->write_tag <= X86_PAGE_BYTES - size)
-               ? (void *)(uintptr_t)(linear + entry->addend)
+               ? (void *)(uintptr_t)(entry->page + (linear - entry->write_tag))
                : NULL;
 }
 

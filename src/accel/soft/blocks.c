@@ -8,7 +8,10 @@
 #include <sys/mman.h>
 
 #include "accel/soft/access_private.h"
+#include "accel/soft/instruction_private.h"
 #include "accel/soft/soft_private.h"
+#include "accel/soft/translator/translator_private.h"
+#include "accel/soft/translator/vectors_private.h"
 #include "base/check.h"
 
 /* A stock kernel's boot decodes a third of a million instructions: 16 MiB of uops.
@@ -64,6 +67,16 @@ struct block *block_cache_allocate(struct block_cache *cache, size_t uop_count)
     return arena_take(cache, sizeof(struct block) + uop_count * sizeof(struct uop));
 }
 
+struct uop *block_cache_keep_uops(struct block_cache *cache, const struct uop *uops,
+                                  size_t count)
+{
+    struct uop *kept = arena_take(cache, count * sizeof(*uops));
+
+    if (kept != NULL)
+        memcpy(kept, uops, count * sizeof(*uops));
+    return kept;
+}
+
 void block_cache_empty(struct soft_cpu *cpu)
 {
     struct block_cache *cache = cpu->blocks;
@@ -75,12 +88,33 @@ void block_cache_empty(struct soft_cpu *cpu)
     memset(cache->hash, 0, sizeof(cache->hash));
     memset(cache->pages, 0, sizeof(cache->pages));
     cache->used = 0;
+    translator_empty(cpu);
     block_cache_forget_addresses(cpu);
+}
+
+uint64_t block_cache_bytes(const struct soft_cpu *cpu)
+{
+    return atomic_load_explicit(&cpu->blocks->used, memory_order_relaxed) +
+           translator_bytes(cpu->translator);
+}
+
+void block_cache_release(struct soft_cpu *cpu)
+{
+    block_cache_empty(cpu);
+    (void)madvise(cpu->blocks->arena, ARENA_BYTES, MADV_DONTNEED);
+    translator_release(cpu->translator);
 }
 
 void block_cache_forget_addresses(struct soft_cpu *cpu)
 {
     cpu->blocks->generation++;
+    translator_forget(cpu, true);
+}
+
+void block_cache_forget_lower_addresses(struct soft_cpu *cpu)
+{
+    cpu->blocks->generation++;
+    translator_forget(cpu, false);
 }
 
 /* ---- pages with code
@@ -112,8 +146,7 @@ static struct code_page *make_page(struct block_cache *cache, uint64_t page_gpa)
     return page;
 }
 
-/* Bits of the granules that [offset, offset + size) of a page touches; size is not 0. */
-static uint64_t granule_bits(uint64_t offset, uint64_t size)
+uint64_t block_granules(uint64_t offset, uint64_t size)
 {
     uint64_t first = offset >> GRANULE_SHIFT;
     uint64_t last = (offset + size - 1) >> GRANULE_SHIFT;
@@ -141,7 +174,7 @@ static bool note_bytes(struct soft_cpu *cpu, struct block *block, uint64_t gpa,
         code_pages_add(cpu, page_gpa);
     *reference = (struct block_reference){.block = block, .next = page->blocks};
     page->blocks = reference;
-    page->granules |= granule_bits(gpa - page_gpa, size);
+    page->granules |= block_granules(gpa - page_gpa, size) | block->granules;
     return true;
 }
 
@@ -183,8 +216,11 @@ static struct block **hash_bucket(struct block_cache *cache, uint64_t gpa, uint6
 static void unchain(const struct code_page *page, const struct block *block)
 {
     for (struct block_reference *from = page->blocks; from != NULL; from = from->next) {
-        struct uop *last = &from->block->uops[from->block->uop_count - 1];
+        struct uop *last;
 
+        if (from->block->uop_count == 0)
+            continue;
+        last = &from->block->uops[from->block->uop_count - 1];
         if (last->chain == block)
             last->chain = NULL;
         if (from->block->uop_count > 1 && last[-1].chain == block)
@@ -192,14 +228,16 @@ static void unchain(const struct code_page *page, const struct block *block)
     }
 }
 
-static void make_stale(struct block_cache *cache, const struct code_page *page,
+static void make_stale(struct soft_cpu *cpu, const struct code_page *page,
                        struct block *block)
 {
+    struct block_cache *cache = cpu->blocks;
     struct block **link = hash_bucket(cache, block->gpa, block->rip, block->mode);
     struct block_address *address = block_address(cache, block->rip);
 
-    if (block->uops[0].run == run_stale)
+    if (block->stale)
         return; /* through the reference in its other page */
+    block->stale = true;
     if (address->block == block)
         *address = (struct block_address){.block = NULL};
     unchain(page, block);
@@ -208,12 +246,18 @@ static void make_stale(struct block_cache *cache, const struct code_page *page,
     *link = block->next_in_hash;
     for (size_t i = 0; i < block->uop_count; i++)
         block->uops[i].run = run_stale;
+    if ((block->mode & MODE_TRANSLATED) != 0)
+        translation_make_stale(cpu, block);
 }
 
 static bool block_has_bytes(const struct block *block, uint64_t gpa, uint64_t size)
 {
     uint64_t first = first_part(block);
 
+    if (ranges_overlap(align_down(block->gpa, X86_PAGE_BYTES), X86_PAGE_BYTES, gpa,
+                       size) &&
+        (block->granules & block_granules(gpa % X86_PAGE_BYTES, size)) != 0)
+        return true;
     return ranges_overlap(block->gpa, first, gpa, size) ||
            (block->next_gpa != 0 &&
             ranges_overlap(block->next_gpa, block->byte_count - first, gpa, size));
@@ -225,14 +269,14 @@ void block_cache_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size)
     struct code_page *page = find_page(cpu->blocks, page_gpa);
     struct block_reference **link;
 
-    if (page == NULL || (page->granules & granule_bits(gpa - page_gpa, size)) == 0)
+    if (page == NULL || (page->granules & block_granules(gpa - page_gpa, size)) == 0)
         return;
     link = &page->blocks;
     while (*link != NULL) {
         struct block *block = (*link)->block;
 
         if (block_has_bytes(block, gpa, size)) {
-            make_stale(cpu->blocks, page, block);
+            make_stale(cpu, page, block);
             *link = (*link)->next;
         } else {
             link = &(*link)->next;
@@ -252,8 +296,7 @@ static uint64_t fetch_gpa(struct soft_cpu *cpu, uint64_t rip)
     return soft_fetch_gpa(cpu, soft_code_linear(cpu, rip));
 }
 
-/* A block that crosses pages counts only while its second page is where it was. */
-static bool still_maps(struct soft_cpu *cpu, const struct block *block)
+bool block_still_maps(struct soft_cpu *cpu, const struct block *block)
 {
     return block->next_gpa == 0 ||
            fetch_gpa(cpu, block->rip + first_part(block)) == block->next_gpa;
@@ -264,20 +307,37 @@ static struct block *find_in_hash(struct soft_cpu *cpu, uint64_t gpa, uint32_t m
     struct block *block = *hash_bucket(cpu->blocks, gpa, cpu->rip, mode);
 
     while (block != NULL && (block->gpa != gpa || block->rip != cpu->rip ||
-                             block->mode != mode || !still_maps(cpu, block)))
+                             block->mode != mode || !block_still_maps(cpu, block)))
         block = block->next_in_hash;
     return block;
+}
+
+bool block_is_known(const struct soft_cpu *cpu, uint64_t gpa, uint64_t rip, uint32_t mode)
+{
+    const struct block *block = *hash_bucket(cpu->blocks, gpa, rip, mode);
+
+    while (block != NULL && (block->gpa != gpa || block->rip != rip ||
+                             block->mode != mode || block->next_gpa != 0))
+        block = block->next_in_hash;
+    return block != NULL;
+}
+
+static struct block *make(struct soft_cpu *cpu, uint64_t gpa, uint32_t mode)
+{
+    vectors_save(cpu); /* what follows may use the host's */
+    return (mode & MODE_TRANSLATED) != 0 ? translate_block(cpu, gpa, mode)
+                                         : block_build(cpu, gpa, mode);
 }
 
 /* With an empty arena there is room for any block. */
 static struct block *build(struct soft_cpu *cpu, uint64_t gpa, uint32_t mode)
 {
-    struct block *block = block_build(cpu, gpa, mode);
+    struct block *block = make(cpu, gpa, mode);
     struct block **bucket;
 
     if (block == NULL || !note_block(cpu, block)) {
         block_cache_empty(cpu);
-        block = block_build(cpu, gpa, mode);
+        block = make(cpu, gpa, mode);
         CHECK(block != NULL && note_block(cpu, block));
     }
     bucket = hash_bucket(cpu->blocks, gpa, cpu->rip, mode);

@@ -18,6 +18,15 @@
 
 #define BLOCK_LIMIT 64 /* instructions */
 
+/* What the translator makes of a block: places in its code memory, see there. */
+struct translated_code {
+    uint32_t entry;
+    uint32_t poll_entry; /* 0: none, this block is the interpreter's */
+    uint32_t site;       /* one of its sites */
+    uint8_t flags_in;
+    bool interpreted; /* nothing but one instruction that the interpreter does */
+};
+
 struct block {
     uint64_t rip;      /* of the first instruction */
     uint64_t gpa;      /* of its first byte */
@@ -25,8 +34,12 @@ struct block {
     uint32_t mode;
     uint16_t byte_count;
     uint16_t uop_count;
+    bool stale; /* its bytes have changed */
     struct block *next_in_hash;
-    struct uop uops[]; /* the last one ends the block */
+    uint64_t granules;           /* of its page: what else it depends on */
+    struct translated_code code; /* MODE_TRANSLATED: there are no uops */
+    struct block *shadow;        /* the same for the lockstep checker, in pieces */
+    struct uop uops[];           /* the last one ends the block */
 };
 
 #define BLOCK_HASH_BUCKETS 65536
@@ -57,7 +70,7 @@ struct block_address {
 
 struct block_cache {
     uint8_t *arena;
-    size_t used;
+    _Atomic size_t used; /* the vCPU's thread; others read it */
     uint64_t generation;
     struct block *hash[BLOCK_HASH_BUCKETS];
     struct code_page *pages[BLOCK_PAGE_BUCKETS];
@@ -88,20 +101,50 @@ static inline struct block *block_lookup(const struct soft_cpu *cpu, uint64_t ri
     return NULL;
 }
 
-/* Translations, or CS, have changed: what block_lookup knows is void. */
+/* Translations, or CS, have changed: what block_lookup knows is void, and what the
+ * translator knows of either half of the address space, or of the lower alone. */
 void block_cache_forget_addresses(struct soft_cpu *cpu);
+void block_cache_forget_lower_addresses(struct soft_cpu *cpu);
 
 /* [gpa, gpa + size), inside one page, was written: blocks with these bytes are stale. */
 void block_cache_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size);
 
+/* The memory that blocks and their translations take; about. Any thread. */
+uint64_t block_cache_bytes(const struct soft_cpu *cpu);
+
 /* Forgets everything. Only from the run loop. */
 void block_cache_empty(struct soft_cpu *cpu);
+/* The same, and gives the memory back. While the vCPU does not run. */
+void block_cache_release(struct soft_cpu *cpu);
+
+/* Whether there is a block for code at `gpa`, not crossing into the next page. */
+bool block_is_known(const struct soft_cpu *cpu, uint64_t gpa, uint64_t rip,
+                    uint32_t mode);
+
+/* A block that crosses pages counts only while its second page is where it was. May
+ * raise. */
+bool block_still_maps(struct soft_cpu *cpu, const struct block *block);
+
+/* Bits of the granules that [offset, offset + size) of a page touches; size is not 0. */
+uint64_t block_granules(uint64_t offset, uint64_t size);
+
+/* A copy of uops that lives as long as blocks do; NULL when the arena is full. */
+struct uop *block_cache_keep_uops(struct block_cache *cache, const struct uop *uops,
+                                  size_t count);
 
 /* ---- build.c
  * ---------------------------------------------------------------------------------- */
 
 /* Memory for a block of `uop_count` uops; NULL when the arena is full. */
 struct block *block_cache_allocate(struct block_cache *cache, size_t uop_count);
+
+/* One or two uops for an instruction; returns how many. `flags_dead`: nobody will read
+ * the flags it writes. */
+size_t block_uops(struct uop *uops, const struct instruction *instruction, size_t ordinal,
+                  bool flags_dead);
+
+/* A uop that returns to the caller, before the instruction at `rip`. */
+struct uop block_stop(uint64_t rip);
 
 /* Decodes the block at cpu->rip, whose first byte is at `gpa`. Raises faults of the
  * fetch. NULL when the arena is full. */

@@ -92,11 +92,14 @@ void soft_cpu_update_mode(struct soft_cpu *cpu)
         mode |= MODE_VIRTUAL86;
     if (cpu->cpl == 3)
         mode |= MODE_USER;
+    else if ((cpu->cr4 & X86_CR4_SMAP) != 0 && (cpu->flags_system & X86_FLAGS_AC) != 0)
+        mode |= MODE_USER_DATA;
     if ((cpu->cr0 & (X86_CR0_EM | X86_CR0_TS)) != 0)
         mode |= MODE_NO_FPU;
     if ((cpu->cr0 & X86_CR0_EM) != 0 || (cpu->cr4 & X86_CR4_OSFXSR) == 0)
         mode |= MODE_NO_SSE;
     cpu->mode = mode;
+    cpu->translated.mode_salt = (uint64_t)mode << 48;
     if (cpu->cpl == 3 && !cpu->user_seen)
         note_user_mode(cpu);
     cpu->tlb = soft_mmu_tlb(cpu);

@@ -19,13 +19,17 @@
 #include <stdint.h>
 
 #include "accel/accel.h"
+#include "accel/soft/tlb_private.h"
+#include "accel/soft/translator/state_private.h"
 #include "accel/soft/uop_private.h"
 #include "base/bytes.h"
 #include "memory/memory.h"
 #include "x86/x86.h"
 
 struct block_cache;
+struct lockstep;
 struct soft_vm;
+struct translator;
 
 /* Two slots behind the general registers let every address be base + (index << scale) +
  * displacement: one register that is zero, and one that an address uop has computed. */
@@ -53,20 +57,6 @@ enum soft_activity {
     ACTIVITY_WAIT_STARTUP, /* after INIT: until SIPI */
     ACTIVITY_SHUTDOWN,     /* triple fault */
 };
-
-/* A translation. It serves an access of `size` bytes at `linear` if
- * linear - tag <= 4096 - size (unsigned), which covers page and page crossing in one
- * compare; the host address is then linear + addend. */
-struct tlb_entry {
-    uint64_t read_tag;
-    uint64_t write_tag;
-    uint64_t addend;
-    uint64_t info; /* mmu.c's own; also pads to 32 bytes, so that an index is a shift */
-};
-#define TLB_ENTRIES 4096
-/* The tag of an empty entry `index`: a page that is never looked up there. It is 0 where
- * that can be, so that most of a fresh TLB need not be written. */
-#define TLB_NO_TAG(index) ((index) == 0 ? UINT64_C(0x1000) : 0)
 
 /* x87, MMX and SSE state as FXSAVE64 lays it out (SDM vol. 1, table 10-2). */
 struct fx_state {
@@ -166,13 +156,19 @@ struct soft_cpu {
     /* ---- parts ---- */
     struct soft_vm *vm;
     uint32_t index;
-    struct block_cache *blocks; /* blocks.c */
-    struct soft_mmu *mmu; /* mmu.c: the TLBs (supervisor, user) and their book-keeping */
-    const struct irq_source *irq; /* the local APIC */
+    struct block_cache *blocks;    /* blocks.c */
+    struct translator *translator; /* NULL: all code is interpreted */
+    struct lockstep *lockstep;     /* the checker of translated code; NULL: none */
+    bool is_shadow;                /* of that checker: its stores go to copies */
+    const struct irq_source *irq;  /* the local APIC */
     _Atomic uint32_t startup_vector;
     _Atomic uint32_t nmis_waiting; /* with ATTENTION_NMI: how many have come */
     uint64_t code_events_seen;     /* code_pages.c */
     _Atomic uint64_t retired_seen; /* `retired`, as of lately, for other threads */
+
+    /* ---- large, and touched as needed ---- */
+    struct translated_state translated;
+    struct soft_mmu mmu;
 };
 
 /* ---- leaving an instruction

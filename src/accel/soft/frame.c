@@ -69,11 +69,11 @@ static void *slot_host(const struct soft_cpu *cpu, const struct frame *frame,
                        uint64_t linear, unsigned size)
 {
     const struct tlb_entry *entries =
-        cpu->mmu->entries[frame->user ? TLB_USER : TLB_SUPERVISOR];
+        cpu->mmu.entries[frame->user ? TLB_USER : TLB_SUPERVISOR];
     const struct tlb_entry *entry = &entries[(linear >> 12) & (TLB_ENTRIES - 1)];
 
     return linear - entry->write_tag <= X86_PAGE_BYTES - size
-               ? (void *)(uintptr_t)(linear + entry->addend)
+               ? (void *)(uintptr_t)(entry->page + (linear - entry->write_tag))
                : NULL;
 }
 

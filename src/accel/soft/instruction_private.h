@@ -33,8 +33,11 @@ enum soft_mode {
         0x80, /* CR0.EM or CR0.TS: x87, MMX and SSE go the slow way, which raises */
     MODE_NO_SSE = 0x100, /* CR0.EM, or no CR4.OSFXSR */
     MODE_SINGLE = 0x200, /* blocks of one instruction: shadows, TF, debug registers */
-    MODE_FLAT = 0x400,   /* not in 64-bit mode: offsets in CS, SS, DS and ES are linear
-                          * addresses, all of them allowed, and the stack is of 32 bits */
+    MODE_USER_DATA =
+        0x800, /* CPL 0 to 2 under SMAP, with RFLAGS.AC: may use user pages */
+    MODE_TRANSLATED = 0x1000, /* never in soft_cpu.mode: blocks of the translator */
+    MODE_FLAT = 0x400, /* not in 64-bit mode: offsets in CS, SS, DS and ES are linear
+                        * addresses, all of them allowed, and the stack is of 32 bits */
 };
 
 /* Whether MODE_FLAT speaks for data in a segment. CS is not written to; FS and GS have

@@ -4,6 +4,7 @@
 
 #include "accel/soft/instruction_private.h"
 #include "accel/soft/soft_private.h"
+#include "accel/soft/translator/check_private.h"
 
 /* ---- the walk
  * ---------------------------------------------------------------------------------- */
@@ -56,7 +57,10 @@ static void *entry_address(const struct walk *walk, uint64_t gpa)
 {
     uint8_t *page = soft_vm_page(walk->cpu->vm, gpa);
 
-    return page == NULL ? NULL : page + gpa % X86_PAGE_BYTES;
+    if (page == NULL)
+        return NULL;
+    page += gpa % X86_PAGE_BYTES;
+    return walk->cpu->is_shadow ? lockstep_view(walk->cpu, page, false) : page;
 }
 
 static uint64_t entry_load(const struct walk *walk, const void *at)
@@ -76,6 +80,9 @@ static bool entry_mark(const struct walk *walk, void *at, uint64_t gpa, uint64_t
 
     if ((entry & bits) == bits)
         return true;
+    if (walk->cpu->is_shadow)
+        at = lockstep_view(walk->cpu,
+                           soft_vm_page(walk->cpu->vm, gpa) + gpa % X86_PAGE_BYTES, true);
     if (walk->format->entry_bytes == 8) {
         done =
             atomic_compare_exchange_strong((_Atomic uint64_t *)at, &entry, entry | bits);
@@ -85,7 +92,7 @@ static bool entry_mark(const struct walk *walk, void *at, uint64_t gpa, uint64_t
         done = atomic_compare_exchange_strong((_Atomic uint32_t *)at, &expected,
                                               expected | (uint32_t)bits);
     }
-    if (done && code_pages_has(&walk->cpu->vm->code_pages, gpa))
+    if (done && !walk->cpu->is_shadow && code_pages_has(&walk->cpu->vm->code_pages, gpa))
         code_pages_written(walk->cpu, gpa, walk->format->entry_bytes);
     return done;
 }

@@ -220,7 +220,7 @@ static void stac(struct soft_cpu *cpu, const struct uop *uop)
     if (cpu->cpl != 0)
         soft_raise(cpu, uop, X86_VECTOR_UD);
     cpu->flags_system |= (uint32_t)X86_FLAGS_AC;
-    cpu->tlb = soft_mmu_tlb(cpu);
+    soft_cpu_update_mode(cpu);
     NEXT(cpu, uop);
 }
 
@@ -229,7 +229,7 @@ static void clac(struct soft_cpu *cpu, const struct uop *uop)
     if (cpu->cpl != 0)
         soft_raise(cpu, uop, X86_VECTOR_UD);
     cpu->flags_system &= ~(uint32_t)X86_FLAGS_AC;
-    cpu->tlb = soft_mmu_tlb(cpu);
+    soft_cpu_update_mode(cpu);
     NEXT(cpu, uop);
 }
 

@@ -57,6 +57,7 @@ static __attribute__((noinline)) uint16_t execute(struct soft_cpu *cpu,
                                                   const uint8_t *stub, void *memory)
 {
     const uint32_t host_mxcsr = MXCSR_HOST;
+    const uint32_t mask = cpu->fx.mxcsr_mask;
     uint16_t flags;
 
     asm volatile("fxrstor64 %0" : : "m"(cpu->fx) : XMM_CLOBBERS, "memory");
@@ -65,6 +66,7 @@ static __attribute__((noinline)) uint16_t execute(struct soft_cpu *cpu,
                  : "=m"(cpu->fx)
                  : "m"(host_mxcsr)
                  : XMM_CLOBBERS, "memory");
+    cpu->fx.mxcsr_mask = mask;
     cpu->fx.fop = 0;
     cpu->fx.fip = 0;
     cpu->fx.fdp = 0;

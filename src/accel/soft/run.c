@@ -14,6 +14,9 @@
 #include "accel/soft/flow_private.h"
 #include "accel/soft/instruction_private.h"
 #include "accel/soft/soft_private.h"
+#include "accel/soft/translator/check_private.h"
+#include "accel/soft/translator/translator_private.h"
+#include "accel/soft/translator/vectors_private.h"
 #include "base/check.h"
 
 /* ---- leaving an instruction
@@ -22,6 +25,7 @@
 static _Noreturn void raise_fault(struct soft_cpu *cpu, const struct uop *uop,
                                   struct soft_fault fault)
 {
+    vectors_save(cpu); /* a sanitizer's longjmp uses some */
     cpu->fault = fault;
     if (uop != NULL) {
         cpu->rip = fault.software ? uop_next_rip(uop) : uop->rip;
@@ -187,6 +191,10 @@ static bool look_around(struct soft_cpu *cpu, struct vcpu_exit *exit)
 {
     uint32_t attention = atomic_load(&cpu->attention);
 
+    if (cpu->lockstep != NULL && lockstep_failed(cpu->lockstep, &exit->failure)) {
+        exit->kind = VCPU_EXIT_FAILED;
+        return false;
+    }
     if ((attention & ATTENTION_KICK) != 0) {
         (void)take(cpu, ATTENTION_KICK);
         exit->kind = VCPU_EXIT_KICKED;
@@ -248,6 +256,13 @@ static uint32_t block_budget(const struct soft_cpu *cpu)
     return (uint32_t)min_u64(FLOW_BUDGET, soft_clock_left(cpu) / BLOCK_LIMIT);
 }
 
+/* What has no translation is one block for the interpreter. */
+static void run_translated(struct soft_cpu *cpu)
+{
+    if (!translator_run(cpu))
+        run_blocks(cpu, cpu->mode, 1);
+}
+
 static void run_on(struct soft_cpu *cpu)
 {
     uint32_t attention = atomic_load(&cpu->attention);
@@ -256,6 +271,8 @@ static void run_on(struct soft_cpu *cpu)
     if (budget == 0 || cpu->next_alone ||
         (attention & (ATTENTION_SHADOW | ATTENTION_TRAP)) != 0)
         run_single(cpu);
+    else if (translator_serves(cpu))
+        run_translated(cpu);
     else
         run_blocks(cpu, cpu->mode, budget);
 }
@@ -289,12 +306,16 @@ static void finish_step(struct soft_cpu *cpu)
 void soft_cpu_run(struct soft_cpu *cpu, struct vcpu_exit *exit)
 {
     if (setjmp(cpu->unwind) == UNWIND_FAULT) {
+        vectors_save(cpu);
+        if (cpu->lockstep != NULL)
+            lockstep_after(cpu, true);
         cpu->step_pending = false;
         if (!cpu->fault.software)
             cpu->watch_hits = 0;
         soft_deliver_fault(cpu);
     }
     for (;;) {
+        vectors_save(cpu); /* an instruction may have been left undone */
         finish_step(cpu);
         atomic_store_explicit(&cpu->retired_seen, cpu->retired, memory_order_relaxed);
         soft_clock_advance(cpu);

@@ -2,12 +2,16 @@
 /* The accelerator "soft": VMs and vCPUs on husk's own software processor. */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "accel/accels_private.h"
 #include "accel/soft/access_private.h"
 #include "accel/soft/blocks_private.h"
 #include "accel/soft/soft_private.h"
+#include "accel/soft/translator/check_private.h"
+#include "accel/soft/translator/translator_private.h"
 #include "base/check.h"
+#include "base/log.h"
 
 struct accel_vm {
     struct soft_vm soft;
@@ -37,7 +41,11 @@ uint8_t *soft_vm_page(const struct soft_vm *vm, uint64_t gpa)
 
 static void on_device_write(void *context, uint64_t gpa, uint64_t size_bytes)
 {
-    code_pages_written_by_device(context, gpa, size_bytes);
+    struct soft_vm *vm = context;
+
+    if (vm->check_every != 0)
+        (void)atomic_fetch_add(&vm->device_writes, 1);
+    code_pages_written_by_device(vm, gpa, size_bytes);
 }
 
 static void soft_vm_destroy(struct accel_vm *vm)
@@ -62,6 +70,8 @@ static int soft_vm_create(const struct accel_vm_options *options, struct memory 
         .memory = memory,
         .machine = options->machine,
         .cpu_count = options->cpu_count,
+        .tier = options->tier,
+        .check_every = options->check_every,
         .cpus = calloc(options->cpu_count, sizeof(struct soft_cpu *)),
         .memory_base = (uint8_t *)regions[0].hva - regions[0].gpa,
         .region_count = count,
@@ -92,29 +102,52 @@ static void soft_vcpu_destroy(struct accel_vcpu *vcpu)
 
     cpu->vm->cpus[cpu->index] = NULL;
     block_cache_destroy(cpu->blocks);
-    soft_mmu_destroy(cpu);
+    lockstep_destroy(cpu->lockstep);
+    translator_destroy(cpu->translator);
     soft_msrs_destroy(cpu);
-    free(vcpu);
+    (void)munmap(vcpu, sizeof(*vcpu));
+}
+
+/* Translated code does not count its instructions, which a deterministic VM lives by. */
+static int make_translator(struct soft_cpu *cpu, struct error *err)
+{
+    struct error why = ERROR_NONE;
+
+    if (cpu->vm->tier == ACCEL_TIER_INTERPRETER || cpu->vm->machine->clock != NULL)
+        return 0;
+    if (translator_create(&cpu->translator, TRANSLATOR_CODE_BYTES, &why) == 0)
+        return cpu->vm->check_every == 0
+                   ? 0
+                   : lockstep_create(cpu, cpu->vm->check_every, &cpu->lockstep, err);
+    if (cpu->vm->tier == ACCEL_TIER_TRANSLATOR || cpu->vm->check_every != 0)
+        return error_set(err, why.code, "soft: %s; use --accel soft,tier=interpreter",
+                         why.text);
+    log_info("soft: %s; all code is interpreted", why.text);
+    return 0;
 }
 
 static int soft_vcpu_create(struct accel_vm *vm, uint32_t index, struct accel_vcpu **vcpu,
                             struct error *err)
 {
-    struct accel_vcpu *created =
-        aligned_alloc(64, align_up(sizeof(*created), 64)); /* the FXSAVE area wants 16 */
+    /* Zero, aligned, and most of its tables never touched. */
+    struct accel_vcpu *created = mmap(NULL, sizeof(*created), PROT_READ | PROT_WRITE,
+                                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct soft_cpu *cpu;
 
-    if (created == NULL)
+    if (created == MAP_FAILED)
         return error_set(err, -ENOMEM, "out of memory for vCPU %u", index);
-    memset(created, 0, sizeof(*created));
     cpu = &created->cpu;
     cpu->vm = &vm->soft;
     cpu->index = index;
     cpu->irq = vm->soft.machine->irq_source(vm->soft.machine->context, index);
     vm->soft.cpus[index] = cpu;
     soft_clock_start(cpu);
-    if (block_cache_create(&cpu->blocks, err) < 0 || soft_mmu_create(cpu, err) < 0 ||
-        soft_msrs_create(cpu, err) < 0) {
+    soft_mmu_init(cpu);
+    if (block_cache_create(&cpu->blocks, err) < 0 || soft_msrs_create(cpu, err) < 0) {
+        soft_vcpu_destroy(created);
+        return err->code;
+    }
+    if (make_translator(cpu, err) < 0) {
         soft_vcpu_destroy(created);
         return err->code;
     }
@@ -199,8 +232,21 @@ static uint64_t soft_vcpu_ns_until_tsc(const struct accel_vcpu *vcpu, uint64_t t
     return soft_ns_until_tsc(&vcpu->cpu, tsc);
 }
 
+static uint64_t soft_vcpu_code_bytes(const struct accel_vcpu *vcpu)
+{
+    return block_cache_bytes(&vcpu->cpu);
+}
+
+static void soft_vcpu_forget_code(struct accel_vcpu *vcpu)
+{
+    block_cache_release(&vcpu->cpu);
+}
+
+/* Translated code does not count. */
 static uint64_t soft_vcpu_instructions(const struct accel_vcpu *vcpu)
 {
+    if (vcpu->cpu.translator != NULL)
+        return ACCEL_NOT_COUNTED;
     return atomic_load_explicit(&vcpu->cpu.retired_seen, memory_order_relaxed);
 }
 
@@ -218,4 +264,6 @@ const struct accel_ops accel_soft = {
     .vcpu_event = soft_vcpu_event,
     .vcpu_ns_until_tsc = soft_vcpu_ns_until_tsc,
     .vcpu_instructions = soft_vcpu_instructions,
+    .vcpu_code_bytes = soft_vcpu_code_bytes,
+    .vcpu_forget_code = soft_vcpu_forget_code,
 };

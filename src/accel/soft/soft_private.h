@@ -12,7 +12,10 @@ struct soft_vm {
     struct memory *memory;               /* borrowed */
     const struct accel_machine *machine; /* borrowed: buses, local APICs */
     uint32_t cpu_count;
-    struct soft_cpu **cpus; /* by index; NULL until created */
+    enum accel_tier tier;
+    uint32_t check_every; /* translated blocks: compared with the interpreter; 0: none */
+    _Atomic uint64_t device_writes; /* to guest memory, announced */
+    struct soft_cpu **cpus;         /* by index; NULL until created */
     uint8_t
         *memory_base; /* host address of guest-physical 0 (memory.h: hva = base + gpa) */
     size_t region_count;
@@ -80,9 +83,8 @@ uint64_t soft_clock_random(struct soft_cpu *cpu);
 void soft_hypercall(struct soft_cpu *cpu);
 
 /* ---- mmu.c ---- */
-int soft_mmu_create(struct soft_cpu *cpu, struct error *err) MUST_CHECK;
-void soft_mmu_destroy(struct soft_cpu *cpu);
-struct tlb_entry *soft_mmu_tlb(const struct soft_cpu *cpu); /* the one in force */
+void soft_mmu_init(struct soft_cpu *cpu);             /* whose TLBs are zero */
+struct tlb_entry *soft_mmu_tlb(struct soft_cpu *cpu); /* the one in force */
 
 /* ---- cpu_model.c: CPUID ---- */
 struct cpuid_leaf soft_cpuid(const struct soft_cpu *cpu, uint32_t function,

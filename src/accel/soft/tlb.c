@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TLBs: entered, looked up where the fast way does not, emptied; see mmu_private.h. */
-#include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "accel/soft/blocks_private.h"
 #include "accel/soft/debug_private.h"
 #include "accel/soft/mmu_private.h"
 #include "accel/soft/soft_private.h"
+#include "accel/soft/translator/check_private.h"
 
 /* tlb_entry.info */
 #define ENTRY_GLOBAL 0x1u
@@ -18,26 +17,12 @@ static void clear_entry(struct tlb_entry *entry, size_t index)
         (struct tlb_entry){.read_tag = TLB_NO_TAG(index), .write_tag = TLB_NO_TAG(index)};
 }
 
-/* Fresh pages are zero, and so are nearly all empty entries: what a guest does not use of
- * its TLBs costs neither time nor memory. */
-int soft_mmu_create(struct soft_cpu *cpu, struct error *err)
+/* A fresh soft_cpu is zero, and so are nearly all empty entries: what a guest does not
+ * use of its TLBs costs neither time nor memory. */
+void soft_mmu_init(struct soft_cpu *cpu)
 {
-    struct soft_mmu *mmu = mmap(NULL, sizeof(*mmu), PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    if (mmu == MAP_FAILED)
-        return error_set_errno(err, errno, "out of memory for the TLBs of vCPU %u",
-                               cpu->index);
     for (size_t kind = 0; kind < TLB_KINDS; kind++)
-        clear_entry(&mmu->entries[kind][0], 0);
-    cpu->mmu = mmu;
-    return 0;
-}
-
-void soft_mmu_destroy(struct soft_cpu *cpu)
-{
-    if (cpu->mmu != NULL)
-        (void)munmap(cpu->mmu, sizeof(*cpu->mmu));
+        clear_entry(&cpu->mmu.entries[kind][0], 0);
 }
 
 enum tlb_kind mmu_kind(const struct soft_cpu *cpu)
@@ -49,16 +34,16 @@ enum tlb_kind mmu_kind(const struct soft_cpu *cpu)
     return TLB_SUPERVISOR;
 }
 
-struct tlb_entry *soft_mmu_tlb(const struct soft_cpu *cpu)
+struct tlb_entry *soft_mmu_tlb(struct soft_cpu *cpu)
 {
-    return cpu->mmu->entries[mmu_kind(cpu)];
+    return cpu->mmu.entries[mmu_kind(cpu)];
 }
 
 static unsigned large_bit(uint64_t linear, uint64_t page_bytes)
 {
     uint64_t page = linear / page_bytes + (page_bytes == GIB ? 7 : 0);
 
-    return (unsigned)((page * UINT64_C(0x9e3779b97f4a7c15)) >> 54); /* ten bits: 1024 */
+    return (unsigned)((page * UINT64_C(0x9e3779b97f4a7c15)) >> 51); /* thirteen bits */
 }
 
 static bool large_seen(const struct soft_mmu *mmu, uint64_t linear, uint64_t page_bytes)
@@ -100,12 +85,18 @@ static void note_fill(struct soft_mmu *mmu, enum tlb_kind kind, uint64_t linear,
 uint8_t *mmu_fill(struct soft_cpu *cpu, const struct uop *uop, uint64_t linear,
                   enum soft_access access, enum tlb_kind kind, uint64_t *gpa)
 {
-    struct translation translation = mmu_walk(cpu, uop, linear, access, kind);
-    uint8_t *page = soft_vm_page(cpu->vm, translation.gpa);
+    struct translation translation;
+    uint8_t *page;
     size_t index = (linear >> 12) & (TLB_ENTRIES - 1);
-    struct tlb_entry *entry = &cpu->mmu->entries[kind][index];
+    struct tlb_entry *entry = &cpu->mmu.entries[kind][index];
     uint64_t tag = align_down(linear, X86_PAGE_BYTES);
 
+    if (cpu->is_shadow) {
+        *gpa = 0; /* it is always RAM */
+        return lockstep_access(cpu, uop, linear, access, kind);
+    }
+    translation = mmu_walk(cpu, uop, linear, access, kind);
+    page = soft_vm_page(cpu->vm, translation.gpa);
     *gpa = translation.gpa;
     if (page == NULL)
         return NULL;
@@ -117,10 +108,10 @@ uint8_t *mmu_fill(struct soft_cpu *cpu, const struct uop *uop, uint64_t linear,
             translation.writable && !code_pages_has(&cpu->vm->code_pages, translation.gpa)
                 ? tag
                 : TLB_NO_TAG(index),
-        .addend = (uint64_t)(uintptr_t)page - tag,
+        .page = (uint64_t)(uintptr_t)page,
         .info = translation.global ? ENTRY_GLOBAL : 0,
     };
-    note_fill(cpu->mmu, kind, linear, &translation);
+    note_fill(&cpu->mmu, kind, linear, &translation);
     return page + linear % X86_PAGE_BYTES;
 }
 
@@ -129,7 +120,7 @@ static void fill_fetch(struct soft_cpu *cpu, uint64_t linear,
                        const struct translation *translation, enum tlb_kind kind)
 {
     size_t index = (linear >> 12) & (TLB_ENTRIES - 1);
-    struct tlb_entry *entry = &cpu->mmu->entries[kind][index];
+    struct tlb_entry *entry = &cpu->mmu.entries[kind][index];
     uint64_t tag = align_down(linear, X86_PAGE_BYTES);
 
     if (entry->read_tag != TLB_NO_TAG(index))
@@ -137,10 +128,10 @@ static void fill_fetch(struct soft_cpu *cpu, uint64_t linear,
     *entry = (struct tlb_entry){
         .read_tag = tag,
         .write_tag = TLB_NO_TAG(index),
-        .addend = align_down(translation->gpa, X86_PAGE_BYTES) - tag,
+        .page = align_down(translation->gpa, X86_PAGE_BYTES),
         .info = translation->global ? ENTRY_GLOBAL : 0,
     };
-    note_fill(cpu->mmu, kind, linear, translation);
+    note_fill(&cpu->mmu, kind, linear, translation);
 }
 
 uint64_t soft_fetch_gpa(struct soft_cpu *cpu, uint64_t linear)
@@ -148,11 +139,11 @@ uint64_t soft_fetch_gpa(struct soft_cpu *cpu, uint64_t linear)
     bool user = cpu->cpl == 3;
     enum tlb_kind kind = user ? TLB_FETCH_USER : TLB_FETCH_SUPERVISOR;
     const struct tlb_entry *entry =
-        &cpu->mmu->entries[kind][(linear >> 12) & (TLB_ENTRIES - 1)];
+        &cpu->mmu.entries[kind][(linear >> 12) & (TLB_ENTRIES - 1)];
     struct translation translation;
 
     if (LIKELY(linear - entry->read_tag < X86_PAGE_BYTES))
-        return linear + entry->addend;
+        return entry->page + (linear - entry->read_tag);
     translation =
         mmu_walk(cpu, NULL, linear, ACCESS_EXECUTE, user ? TLB_USER : TLB_SUPERVISOR);
     fill_fetch(cpu, linear, &translation, kind);
@@ -162,11 +153,6 @@ uint64_t soft_fetch_gpa(struct soft_cpu *cpu, uint64_t linear)
 /* ---- flushes
  * -------------------------------------------------------------------------------------
  */
-
-static bool is_filled(const struct soft_mmu *mmu, size_t kind)
-{
-    return mmu->fills[kind][false].count != 0 || mmu->fills[kind][true].count != 0;
-}
 
 /* Drops the entries of a kind that are global, or those that are not. An index in the
  * list may meanwhile hold one of the others. */
@@ -187,7 +173,7 @@ static void flush_fills(struct soft_mmu *mmu, size_t kind, bool global)
 
 void soft_tlb_flush_all(struct soft_cpu *cpu)
 {
-    struct soft_mmu *mmu = cpu->mmu;
+    struct soft_mmu *mmu = &cpu->mmu;
 
     for (size_t kind = 0; kind < TLB_KINDS; kind++) {
         flush_fills(mmu, kind, false);
@@ -198,16 +184,36 @@ void soft_tlb_flush_all(struct soft_cpu *cpu)
     block_cache_forget_addresses(cpu);
 }
 
+/* Code in the upper half of the address space that is not global: a kernel's seldom is.
+ */
+static bool has_upper_code(const struct soft_mmu *mmu)
+{
+    const struct tlb_fills *fills = &mmu->fills[TLB_FETCH_SUPERVISOR][false];
+
+    if (mmu->fills[TLB_FETCH_USER][false].count != 0 &&
+        !is_complete(&mmu->fills[TLB_FETCH_USER][false]))
+        return true;
+    if (!is_complete(fills))
+        return true;
+    for (size_t i = 0; i < fills->count; i++)
+        if (mmu->entries[TLB_FETCH_SUPERVISOR][fills->index[i]].read_tag >> 63 != 0)
+            return true;
+    return false;
+}
+
 void soft_tlb_flush_non_global(struct soft_cpu *cpu)
 {
-    struct soft_mmu *mmu = cpu->mmu;
+    struct soft_mmu *mmu = &cpu->mmu;
     bool fetched = mmu->fills[TLB_FETCH_SUPERVISOR][false].count != 0 ||
                    mmu->fills[TLB_FETCH_USER][false].count != 0;
+    bool upper = has_upper_code(mmu);
 
     for (size_t kind = 0; kind < TLB_KINDS; kind++)
         flush_fills(mmu, kind, false);
-    if (fetched)
+    if (upper)
         block_cache_forget_addresses(cpu);
+    else if (fetched)
+        block_cache_forget_lower_addresses(cpu);
 }
 
 static bool was_fetched(const struct soft_mmu *mmu, uint64_t linear)
@@ -224,49 +230,66 @@ struct large_page {
     uint64_t bytes;
 };
 
-static void flush_if_within(struct soft_mmu *mmu, size_t kind, size_t index,
+/* True if the entry was of the page. */
+static bool flush_if_within(struct soft_mmu *mmu, size_t kind, size_t index,
                             const struct large_page *page)
 {
     struct tlb_entry *entry = &mmu->entries[kind][index];
 
-    if (entry->read_tag - page->start < page->bytes)
-        clear_entry(entry, index);
+    if (entry->read_tag - page->start >= page->bytes)
+        return false;
+    clear_entry(entry, index);
+    return true;
 }
 
-static void flush_list(struct soft_mmu *mmu, size_t kind, bool global,
+static bool flush_list(struct soft_mmu *mmu, size_t kind, bool global,
                        const struct large_page *page)
 {
     const struct tlb_fills *fills = &mmu->fills[kind][global];
+    bool any = false;
 
     for (size_t i = 0; i < fills->count; i++)
-        flush_if_within(mmu, kind, fills->index[i], page);
+        any |= flush_if_within(mmu, kind, fills->index[i], page);
+    return any;
+}
+
+static bool has_lists(const struct soft_mmu *mmu, size_t kind)
+{
+    return is_complete(&mmu->fills[kind][false]) && is_complete(&mmu->fills[kind][true]);
+}
+
+/* True if there were entries of the page. */
+static bool flush_kind(struct soft_mmu *mmu, size_t kind, const struct large_page *page)
+{
+    const size_t indices = min_u64(page->bytes / X86_PAGE_BYTES, TLB_ENTRIES);
+    const size_t first = page->start >> 12;
+    bool any = false;
+
+    if (has_lists(mmu, kind)) {
+        any = flush_list(mmu, kind, false, page);
+        return flush_list(mmu, kind, true, page) || any;
+    }
+    for (size_t i = 0; i < indices; i++)
+        any |= flush_if_within(mmu, kind, (first + i) & (TLB_ENTRIES - 1), page);
+    return any;
 }
 
 static void flush_large(struct soft_cpu *cpu, uint64_t linear, uint64_t page_bytes)
 {
     const struct large_page page = {align_down(linear, page_bytes), page_bytes};
-    const size_t indices = min_u64(page_bytes / X86_PAGE_BYTES, TLB_ENTRIES);
-    const size_t first = page.start >> 12;
-    struct soft_mmu *mmu = cpu->mmu;
+    bool code = false;
 
-    block_cache_forget_addresses(cpu);
-    for (size_t kind = 0; kind < TLB_KINDS; kind++) {
-        const struct tlb_fills *fills = mmu->fills[kind];
-
-        if (is_complete(&fills[false]) && is_complete(&fills[true])) {
-            flush_list(mmu, kind, false, &page);
-            flush_list(mmu, kind, true, &page);
-        } else {
-            for (size_t i = 0; i < indices; i++)
-                flush_if_within(mmu, kind, (first + i) & (TLB_ENTRIES - 1), &page);
-        }
-    }
+    for (size_t kind = 0; kind < TLB_KINDS; kind++)
+        if (flush_kind(&cpu->mmu, kind, &page) && kind >= TLB_FETCH_SUPERVISOR)
+            code = true;
+    if (code)
+        block_cache_forget_addresses(cpu);
 }
 
 void soft_tlb_flush_page(struct soft_cpu *cpu, uint64_t linear)
 {
     static const uint64_t large_sizes[] = {2 * MIB, 4 * MIB, GIB};
-    struct soft_mmu *mmu = cpu->mmu;
+    struct soft_mmu *mmu = &cpu->mmu;
     size_t index = (linear >> 12) & (TLB_ENTRIES - 1);
 
     if (was_fetched(mmu, linear))
@@ -283,7 +306,7 @@ void soft_tlb_flush_page(struct soft_cpu *cpu, uint64_t linear)
 void soft_set_key_rights(struct soft_cpu *cpu, bool user, uint32_t rights)
 {
     uint32_t changed = cpu->key_rights[user] ^ rights;
-    uint32_t in_use = cpu->mmu->keys >> (user ? USER_KEYS : 0);
+    uint32_t in_use = cpu->mmu.keys >> (user ? USER_KEYS : 0);
     bool stale = false;
 
     for (unsigned key = 0; key < USER_KEYS; key++)
@@ -294,19 +317,33 @@ void soft_set_key_rights(struct soft_cpu *cpu, bool user, uint32_t rights)
         soft_tlb_flush_all(cpu);
 }
 
+static void protect(struct soft_mmu *mmu, size_t kind, size_t index, uint64_t page)
+{
+    struct tlb_entry *entry = &mmu->entries[kind][index];
+
+    if (entry->page == page)
+        entry->write_tag = TLB_NO_TAG(index);
+}
+
+static void protect_kind(struct soft_mmu *mmu, size_t kind, uint64_t page)
+{
+    if (!has_lists(mmu, kind)) {
+        for (size_t index = 0; index < TLB_ENTRIES; index++)
+            protect(mmu, kind, index, page);
+        return;
+    }
+    for (size_t global = 0; global < 2; global++) {
+        const struct tlb_fills *fills = &mmu->fills[kind][global];
+
+        for (size_t i = 0; i < fills->count; i++)
+            protect(mmu, kind, fills->index[i], page);
+    }
+}
+
 void soft_tlb_protect_code(struct soft_cpu *cpu, uint64_t gpa)
 {
-    uint8_t *page = soft_vm_page(cpu->vm, gpa);
-    struct soft_mmu *mmu = cpu->mmu;
+    uint64_t page = (uint64_t)(uintptr_t)soft_vm_page(cpu->vm, gpa);
 
-    for (size_t kind = 0; kind < TLB_FETCH_SUPERVISOR; kind++) {
-        if (!is_filled(mmu, kind))
-            continue;
-        for (size_t index = 0; index < TLB_ENTRIES; index++) {
-            struct tlb_entry *entry = &mmu->entries[kind][index];
-
-            if ((uint64_t)(uintptr_t)page - entry->addend == entry->write_tag)
-                entry->write_tag = TLB_NO_TAG(index);
-        }
-    }
+    for (size_t kind = 0; kind < TLB_FETCH_SUPERVISOR; kind++)
+        protect_kind(&cpu->mmu, kind, page);
 }

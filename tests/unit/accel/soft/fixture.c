@@ -13,9 +13,11 @@
 
 #include "accel/soft/access_private.h"
 #include "accel/soft/blocks_private.h"
+#include "accel/soft/translator/translator_private.h"
 #include "silent_apic.h"
 
 #define RAM_BYTES (16 * MIB)
+#define FIXTURE_CODE_BYTES (1u << 20)
 
 static int acknowledge(void *context)
 {
@@ -98,8 +100,12 @@ int soft_fixture_setup(void **state)
     fixture->cpu.vm = &fixture->vm;
     fixture->cpu.irq = &fixture->irq;
     assert_int_equal(block_cache_create(&fixture->cpu.blocks, &err), 0);
-    assert_int_equal(soft_mmu_create(&fixture->cpu, &err), 0);
+    soft_mmu_init(&fixture->cpu);
     assert_int_equal(soft_msrs_create(&fixture->cpu, &err), 0);
+    /* meson.build runs the suites on both tiers. */
+    if (getenv("HUSK_TEST_TRANSLATOR") != NULL)
+        assert_int_equal(
+            translator_create(&fixture->cpu.translator, FIXTURE_CODE_BYTES, &err), 0);
     soft_cpu_power_on(&fixture->cpu);
     *state = fixture;
     return 0;
@@ -110,7 +116,7 @@ int soft_fixture_teardown(void **state)
     struct soft_fixture *fixture = *state;
 
     block_cache_destroy(fixture->cpu.blocks);
-    soft_mmu_destroy(&fixture->cpu);
+    translator_destroy(fixture->cpu.translator);
     soft_msrs_destroy(&fixture->cpu);
     code_pages_finish(&fixture->vm.code_pages);
     memory_destroy(fixture->memory);

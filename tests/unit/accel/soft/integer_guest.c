@@ -13,6 +13,8 @@
 #include "accel/soft/blocks_private.h"
 #include "accel/soft/flow_private.h"
 #include "accel/soft/instruction_private.h"
+#include "accel/soft/translator/translator_private.h"
+#include "accel/soft/translator/vectors_private.h"
 
 #define PML4 UINT64_C(0x1000)
 #define PDPT UINT64_C(0x2000)
@@ -75,11 +77,16 @@ unsigned guest_continue(struct soft_fixture *fixture)
 {
     struct soft_cpu *cpu = &fixture->cpu;
 
-    if (setjmp(cpu->unwind) != 0)
+    if (setjmp(cpu->unwind) != 0) {
+        vectors_save(cpu);
         return cpu->fault.vector;
+    }
     for (;;) {
         struct block *block;
 
+        if (atomic_load(&cpu->attention) == 0 && translator_serves(cpu) &&
+            translator_run(cpu))
+            continue;
         cpu->budget = FLOW_BUDGET;
         block = block_find(cpu, cpu->mode);
         block->uops[0].run(cpu, block->uops);

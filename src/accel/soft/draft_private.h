@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A block before it is made: decoded instructions that follow each other in one page, and
+ * which of their flags anybody will read. Blocks of the interpreter (build.c) and
+ * translations are made from it.
+ */
+#ifndef HUSK_SOFT_DRAFT_PRIVATE_H
+#define HUSK_SOFT_DRAFT_PRIVATE_H
+
+#include "accel/soft/blocks_private.h"
+#include "accel/soft/instruction_private.h"
+
+/* What ends a block beside a branch: the next instruction is elsewhere. */
+enum block_end {
+    END_BRANCH,
+    END_FALLTHROUGH,
+    END_FALLTHROUGH_SEARCHED, /* in the next page, perhaps */
+    END_UNDEFINED,
+    END_TOO_LONG
+};
+
+struct draft {
+    struct soft_cpu *cpu;
+    uint32_t mode;
+    uint64_t gpa;              /* of the first byte */
+    uint64_t next_gpa;         /* of the next page, if an instruction crosses into it */
+    const uint8_t *page_bytes; /* from the first byte to the page's end */
+    size_t page_left;
+    size_t used;      /* bytes decoded */
+    size_t looked_at; /* bytes that make the first instruction an undefined one */
+    enum block_end end;
+    size_t count;
+    struct instruction instructions[BLOCK_LIMIT];
+    bool flags_dead[BLOCK_LIMIT];
+};
+
+/* Starts an empty draft at cpu->rip, whose first byte is at `gpa`. */
+void draft_open(struct draft *draft, struct soft_cpu *cpu, uint64_t gpa, uint32_t mode);
+
+/* Decodes the next instruction into the draft. False: the block ends before it. May raise
+ * (a fetch from the next page, for the first instruction only). */
+bool draft_add(struct draft *draft);
+
+/* Decodes up to the block's end. May raise. */
+void draft_decode(struct draft *draft);
+
+/* Cuts it to `count` instructions. */
+void draft_shorten(struct draft *draft, size_t count);
+
+/* Fills flags_dead. */
+void draft_find_dead_flags(struct draft *draft);
+
+/* The flags an instruction writes, leaving none as they were. */
+unsigned draft_written_flags(const struct instruction *instruction);
+
+/* The address behind what has been decoded. */
+static inline uint64_t draft_rip(const struct draft *draft)
+{
+    return draft->cpu->rip + draft->used;
+}
+
+/* Bytes that make the block what it is; at least one. */
+uint16_t draft_bytes(const struct draft *draft);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The TLBs of one software processor, as they lie in it (tlb.c fills and empties them).
+ *
+ * Three for data, so that whether an access is allowed follows from an entry being
+ * there: supervisor accesses, user accesses, and supervisor accesses that may touch user
+ * pages although SMAP is on (RFLAGS.AC). All hold 4 KiB translations; large pages are
+ * entered in pieces. Two more hold where instructions were fetched from; block_lookup
+ * knows only pages that are in these.
+ */
+#ifndef HUSK_SOFT_TLB_PRIVATE_H
+#define HUSK_SOFT_TLB_PRIVATE_H
+
+#include <stdint.h>
+
+/* A translation. It serves an access of `size` bytes at `linear` if
+ * linear - tag <= 4096 - size (unsigned), which covers page and page crossing in one
+ * compare; the access is then at page + (linear - tag). */
+struct tlb_entry {
+    uint64_t read_tag;
+    uint64_t write_tag;
+    uint64_t page; /* its host address; where code was fetched: its guest-physical one */
+    uint64_t info; /* tlb.c's own; also pads to 32 bytes, so that an index is a shift */
+};
+#define TLB_ENTRIES 4096
+#define TLB_ENTRY_SHIFT 5
+_Static_assert(sizeof(struct tlb_entry) == 1u << TLB_ENTRY_SHIFT, "an index is a shift");
+/* The tag of an empty entry `index`: a page that is never looked up there. It is 0 where
+ * that can be, so that most of a fresh TLB need not be written. */
+#define TLB_NO_TAG(index) ((index) == 0 ? UINT64_C(0x1000) : 0)
+
+enum tlb_kind {
+    TLB_SUPERVISOR,
+    TLB_USER,
+    TLB_SUPERVISOR_AC,
+    TLB_FETCH_SUPERVISOR,
+    TLB_FETCH_USER,
+    TLB_KINDS
+};
+
+/* Entries made since the last flush, so that one need not look at all. */
+#define TLB_FILL_LIST 1024
+struct tlb_fills {
+    uint32_t count; /* > TLB_FILL_LIST: the list is incomplete */
+    uint16_t index[TLB_FILL_LIST];
+};
+
+/* A Bloom filter over the large pages that entries were made from; INVLPG drops the whole
+ * page. */
+#define TLB_LARGE_BITS 8192
+
+struct soft_mmu {
+    struct tlb_entry entries[TLB_KINDS][TLB_ENTRIES];
+    struct tlb_fills fills[TLB_KINDS][2]; /* not global, global */
+    uint64_t large_pages[TLB_LARGE_BITS / 64];
+    uint32_t keys; /* of pages that entries were made from: bits as `key` counts */
+};
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A block while it is translated, and the sequences that instructions are made of
+ * (emit.c). Rules (rules_*.c) use them; translate.c calls the rules.
+ */
+#ifndef HUSK_SOFT_EMIT_PRIVATE_H
+#define HUSK_SOFT_EMIT_PRIVATE_H
+
+#include "accel/soft/draft_private.h"
+#include "accel/soft/translator/encode_private.h"
+#include "accel/soft/translator/translator_private.h"
+
+/* Free to use in translated code. */
+#define SCRATCH X86_R10
+#define ADDRESS X86_R11 /* what address computations end in */
+/* The host's register that has the guest's stack pointer. */
+#define STACK X86_R15
+
+/* What SCRATCH and ADDRESS hold: see emit_access.c. */
+struct access_group {
+    bool valid;
+    bool write;   /* the page may be written to */
+    uint8_t base; /* guest register */
+    int32_t displacement;
+};
+
+struct emitter {
+    struct soft_cpu *cpu;
+    struct translator *translator;
+    const struct draft *draft;
+    struct block *block;
+    struct code_writer hot;
+    struct code_writer cold;
+    enum flags_place flags;
+    bool vectors;      /* the host's vector registers are the guest's from here on */
+    bool one_cpu;      /* LOCK is not needed */
+    uint64_t granules; /* of the page: bytes beyond the block that it depends on */
+
+    /* ---- the instruction in progress ---- */
+    const struct instruction *instruction;
+    const uint8_t *bytes; /* its own */
+    size_t ordinal;
+    struct access_group group;
+    bool group_kept; /* its rule says that the group is good behind it, too */
+    uint32_t start;  /* offset of its code, behind the saving of flags */
+
+    /* Arithmetic flags that somebody will read, before and behind each instruction. */
+    uint16_t live_in[BLOCK_LIMIT];
+    uint16_t live_out[BLOCK_LIMIT];
+    uint16_t live_there[BLOCK_LIMIT]; /* where it may branch to */
+    uint16_t live_behind;             /* where the block falls through to */
+};
+
+/* Emits one instruction, e->instruction. False, before anything is written: not this one.
+ */
+typedef bool translate_rule(struct emitter *e);
+
+/* rules.c: the rule for a form, or NULL. */
+translate_rule *rule_find(const struct form *form);
+
+translate_rule rule_operate;  /* rules_operate.c: any operands in general registers */
+translate_rule rule_constant; /* MOV of an immediate into a register */
+translate_rule rule_lea;
+translate_rule rule_bit_scan;
+translate_rule rule_misc;
+translate_rule rule_stack;          /* rules_stack.c */
+translate_rule rule_divide;         /* rules_divide.c: MUL and IMUL, too */
+translate_rule rule_jump_condition; /* rules_flow.c */
+translate_rule rule_flow;
+translate_rule rule_flow_indirect;
+translate_rule rule_bit_test; /* rules_bits.c */
+translate_rule rule_vector;   /* rules_vector.c */
+translate_rule rule_system;   /* rules_system.c */
+
+/* ---- registers ---- */
+
+/* R10, R11 and R15 have no host register. */
+static inline bool register_is_homeless(unsigned number)
+{
+    return number == X86_R10 || number == X86_R11 || number == X86_R15;
+}
+
+/* The host register of any other. */
+static inline unsigned register_host(unsigned number)
+{
+    return number == X86_RSP ? STACK : number;
+}
+
+/* A field of soft_cpu as an operand. */
+struct host_memory emit_state(size_t offset);
+struct host_memory emit_register_slot(unsigned number);
+#define STATE(field) emit_state(offsetof(struct soft_cpu, field))
+
+/* The host register that has a guest register's value: its own, or `scratch`, into which
+ * it is loaded. */
+unsigned emit_register(struct emitter *e, unsigned number, unsigned scratch);
+
+static inline struct host_memory host_at(unsigned base, int32_t displacement)
+{
+    return (struct host_memory){
+        .base = (uint8_t)base, .index = HOST_NO_REGISTER, .displacement = displacement};
+}
+
+/* The memory operand behind emit_check: [SCRATCH + ADDRESS]. */
+static inline struct host_memory host_checked(void)
+{
+    return (struct host_memory){.base = SCRATCH, .index = ADDRESS};
+}
+
+/* ---- flags ---- */
+
+unsigned emit_live_in(const struct emitter *e);
+unsigned emit_live_out(const struct emitter *e);
+
+/* Host flags are about to be overwritten by the instruction in progress, before it reads
+ * or writes the guest's. To be called before the first byte that may be run again. */
+void emit_spill_flags(struct emitter *e);
+/* Flags to the state, or the host's; what is there stays. emit_flags_to_host uses
+ * SCRATCH. */
+void emit_flags_to_state(struct emitter *e);
+void emit_flags_to_host(struct emitter *e);
+/* The instruction has written flags. */
+void emit_flags_written(struct emitter *e);
+
+/* Flags that the instruction needs in the host's: what it reads, and what it leaves and
+ * somebody reads later. */
+unsigned flags_needed(const struct instruction *instruction, unsigned live_out);
+/* Flags that it reads, or may leave. */
+unsigned flags_read(const struct instruction *instruction, unsigned live_out);
+
+/* ---- sites and checks ---- */
+
+/* A site of the instruction in progress. Flags are in the state or nowhere. */
+uint32_t emit_site(struct emitter *e);
+struct site *emit_site_at(struct emitter *e, uint32_t index);
+/* All its sites go on here when C has done the instruction. */
+void emit_next(struct emitter *e, uint32_t first_site);
+
+/* A call of a thunk with an index behind it, in the cold area; returns its offset. */
+uint32_t emit_cold_call(struct emitter *e, uint32_t thunk, uint32_t index);
+
+/* `to` = the offset of the memory operand, cut to 32 bits if not `wide`. */
+void emit_offset(struct emitter *e, unsigned to, bool wide);
+/* ADDRESS = the linear address of the memory operand. */
+void emit_address(struct emitter *e);
+/* Checks `size` bytes at the linear address in ADDRESS; behind it host_checked() is where
+ * they are. Overwrites host flags. */
+struct access_check {
+    unsigned size;
+    bool write;
+    bool aligned; /* to 16 bytes, else C raises #GP */
+    uint8_t segment;
+};
+void emit_check(struct emitter *e, struct access_check check);
+
+/* The address and check of the memory operand, or of what lies at a register (which is
+ * not homeless) plus displacement, with what is known of the access before. */
+void emit_access(struct emitter *e, struct access_check check);
+void emit_access_at(struct emitter *e, unsigned base, int32_t displacement,
+                    struct access_check check);
+
+/* For rules, at their end: they have used SCRATCH and ADDRESS by functions of this header
+ * only, and told which general registers they have written. */
+void emit_keep_group(struct emitter *e);
+void emit_written(struct emitter *e, unsigned number);
+void emit_stack_moved(struct emitter *e, int32_t bytes);
+
+/* The instruction wants the guest's vector registers in the host's. */
+void emit_vectors(struct emitter *e);
+
+/* The instruction in progress is the interpreter's. `ends`: what follows is where RIP
+ * says. */
+void emit_step(struct emitter *e, bool ends);
+
+/* ---- leaving the block: emit_exit.c ---- */
+
+bool emit_is_same_page(const struct emitter *e, uint64_t target);
+/* A jump to `target`, where `live` flags may be read; on a condition of the host's flags,
+ * or always. */
+void emit_exit(struct emitter *e, uint64_t target, unsigned live);
+void emit_exit_if(struct emitter *e, unsigned condition, uint64_t target, unsigned live);
+
+/* ---- look_ahead.c ---- */
+
+/* Flags that code at `target` may read; notes what it looked at in e->granules. */
+unsigned look_ahead(struct emitter *e, uint64_t target);
+/* Fills live_in, live_out, live_there and live_behind. */
+void find_live_flags(struct emitter *e);
+
+#endif

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Instructions on general registers and memory: the guest's own instruction, with other
+ * registers where it names one that the host's code has elsewhere, and with the memory
+ * operand behind a check.
+ */
+#include <cpuid.h>
+
+#include "accel/soft/handlers_private.h"
+#include "accel/soft/translator/emit_private.h"
+#include "accel/soft/translator/raw_private.h"
+
+/* ---- operands ---- */
+
+static bool is_rm(uint8_t operand)
+{
+    return operand >= OPERAND_E && operand <= OPERAND_E64;
+}
+
+static bool is_reg(uint8_t operand)
+{
+    return operand >= OPERAND_G && operand <= OPERAND_G64;
+}
+
+/* What its operands are, as far as rewriting goes. */
+struct shape {
+    bool reg;     /* ModRM.reg is a general register */
+    bool rm;      /* ModRM.rm is one (not memory) */
+    bool low;     /* the opcode's low bits are one */
+    bool high;    /* one of them is AH, CH, DH or BH */
+    bool renamed; /* one of them has another number here, or no host register */
+    bool reg_written;
+    bool rm_written;
+};
+
+static bool exchanges(const struct form *form)
+{
+    return form->select == select_exchange ||
+           form->select == select_exchange_accumulator ||
+           (form->select == select_exchange_operate && form->variant == EXCHANGE_XADD);
+}
+
+static unsigned operand_bytes(const struct instruction *instruction, uint8_t operand)
+{
+    if (operand == OPERAND_E8 || operand == OPERAND_G8)
+        return 1;
+    return operand == OPERAND_E || operand == OPERAND_G || operand == OPERAND_O
+               ? instruction->operand_size
+               : 2;
+}
+
+static bool is_renamed(unsigned number)
+{
+    return number == X86_RSP || register_is_homeless(number);
+}
+
+/* Byte registers 4 to 7 are AH to BH without a REX prefix. */
+static bool is_high(const struct instruction *instruction, uint8_t operand,
+                    unsigned number)
+{
+    return operand_bytes(instruction, operand) == 1 && !instruction->has_rex &&
+           number >= 4 && number < 8;
+}
+
+static struct shape shape_of(const struct instruction *instruction)
+{
+    const struct form *form = instruction->form;
+    struct shape shape = {.reg = false};
+
+    for (unsigned i = 0; i < ARRAY_SIZE(form->operands); i++) {
+        uint8_t operand = form->operands[i];
+        bool written = i == 0 ? (form->attributes & FORM_READS) == 0 : exchanges(form);
+        bool rm = is_rm(operand) && !instruction->memory;
+        uint8_t number = is_rm(operand) ? instruction->rm : instruction->reg;
+
+        shape.reg |= is_reg(operand);
+        shape.rm |= rm;
+        shape.low |= operand == OPERAND_O;
+        shape.reg_written |= (is_reg(operand) || operand == OPERAND_O) && written;
+        shape.rm_written |= rm && written;
+        if (!rm && !is_reg(operand) && operand != OPERAND_O)
+            continue;
+        if (is_high(instruction, operand, number))
+            shape.high = true;
+        else
+            shape.renamed |= is_renamed(number);
+    }
+    return shape;
+}
+
+static void store_homeless(struct emitter *e, unsigned number, unsigned from)
+{
+    if (register_is_homeless(number))
+        encode_store(&e->hot, emit_register_slot(number), from);
+}
+
+/* ---- memory ---- */
+
+/* CMPXCHG16B and most of SSE want 16 bytes aligned. Of x87, no size means 80 bits. */
+static struct access_check check_of(const struct instruction *instruction)
+{
+    const struct form *form = instruction->form;
+    bool pair = form->select == select_exchange_double;
+    bool aligned = pair && instruction->rex_w;
+    unsigned size = instruction->memory_size;
+
+    if (pair)
+        size = aligned ? 16 : 8;
+    if (form->select == select_x87 && form->size == SIZE_NONE)
+        size = 10;
+    if (size == 16 && (form->attributes & (FORM_SSE | FORM_UNALIGNED)) == FORM_SSE)
+        aligned = true;
+    return (struct access_check){.size = size,
+                                 .write = form_writes_memory(instruction->form),
+                                 .aligned = aligned,
+                                 .segment = instruction->segment};
+}
+
+/* Writes registers that its operands do not name. */
+static bool has_hidden_results(const struct form *form)
+{
+    return form->select == select_multiply_wide ||
+           form->select == select_exchange_operate ||
+           form->select == select_exchange_double ||
+           form->select == select_exchange_accumulator ||
+           form->select == select_move_accumulator ||
+           form->select == select_vector_string || form->select == select_misc;
+}
+
+static void keep_group(struct emitter *e, const struct shape *shape)
+{
+    const struct instruction *instruction = e->instruction;
+
+    if (has_hidden_results(instruction->form))
+        return;
+    if (shape->reg_written)
+        emit_written(e, instruction->reg);
+    if (shape->rm_written)
+        emit_written(e, instruction->rm);
+    if (!shape->reg && !shape->rm && !shape->low)
+        emit_written(e, X86_RAX); /* forms with the accumulator, and vectors */
+    emit_keep_group(e);
+}
+
+static void operate_memory(struct emitter *e, const struct shape *shape)
+{
+    const struct instruction *instruction = e->instruction;
+    struct host_instruction raw = raw_parse(instruction, e->bytes);
+    uint32_t first_site = e->translator->site_count;
+    bool homeless = shape->reg && register_is_homeless(instruction->reg);
+    bool flags = flags_needed(instruction, emit_live_out(e)) != 0;
+
+    emit_spill_flags(e);
+    emit_access(e, check_of(instruction));
+    raw.is_memory = true;
+    raw.memory = host_checked();
+    raw.lock = raw.lock && !e->one_cpu;
+    raw.rex = instruction->has_rex;
+    if (shape->reg)
+        raw.reg = (uint8_t)register_host(instruction->reg);
+    if (homeless || (flags && e->flags == FLAGS_STATE)) {
+        encode_lea(&e->hot, ADDRESS, host_checked(), true);
+        raw.memory = host_at(ADDRESS, 0);
+        e->group.valid = false;
+    }
+    if (flags)
+        emit_flags_to_host(e);
+    if (homeless)
+        raw.reg = (uint8_t)emit_register(e, instruction->reg, SCRATCH);
+    encode(&e->hot, &raw);
+    if (homeless && shape->reg_written)
+        encode_store(&e->hot, emit_register_slot(instruction->reg), SCRATCH);
+    emit_flags_written(e);
+    emit_next(e, first_site);
+    keep_group(e, shape);
+}
+
+/* ---- registers ---- */
+
+/* With the register in the opcode. */
+static void encode_low(struct code_writer *writer, const struct host_instruction *raw,
+                       unsigned number)
+{
+    struct host_instruction low = *raw;
+    uint8_t rex = (uint8_t)((raw->wide ? 0x48 : 0) | (raw->rex ? 0x40 : 0) |
+                            (number >= 8 ? 0x41 : 0));
+
+    low.opcode[low.opcode_bytes - 1] =
+        (uint8_t)((low.opcode[low.opcode_bytes - 1] & ~7u) | (number & 7));
+    if (low.prefix_66 != 0)
+        encode_u8(writer, low.prefix_66);
+    if (rex != 0)
+        encode_u8(writer, rex);
+    encode_bytes(writer, low.opcode, low.opcode_bytes);
+    encode_bytes(writer, &low.immediate, low.immediate_bytes);
+}
+
+/* ModRM.rm is homeless and may be its slot: the host's instruction treats that as it
+ * would the register, unless it clears an upper half. */
+static bool fits_slot(const struct instruction *instruction, const struct shape *shape)
+{
+    return shape->rm && register_is_homeless(instruction->rm) &&
+           !(shape->reg && instruction->reg == instruction->rm) &&
+           instruction->form->modrm == MODRM_ANY &&
+           (!shape->rm_written || instruction->operand_size == 8 ||
+            instruction->operand_size == 1);
+}
+
+static void operate_registers(struct emitter *e, const struct shape *shape)
+{
+    const struct instruction *instruction = e->instruction;
+    struct host_instruction raw = raw_parse(instruction, e->bytes);
+    bool same = shape->reg && shape->rm && instruction->reg == instruction->rm;
+    unsigned rm = raw.rm;
+    unsigned reg = raw.reg;
+
+    if (fits_slot(instruction, shape)) {
+        raw.is_memory = true;
+        raw.memory = emit_register_slot(instruction->rm);
+    } else if (shape->rm) {
+        rm = emit_register(e, instruction->rm, ADDRESS);
+    }
+    if (same)
+        reg = rm;
+    else if (shape->reg || shape->low)
+        reg = emit_register(e, instruction->reg, SCRATCH);
+    raw.rex = instruction->has_rex;
+    raw.reg = (uint8_t)reg;
+    raw.rm = (uint8_t)rm;
+    if (shape->low)
+        encode_low(&e->hot, &raw, reg);
+    else
+        encode(&e->hot, &raw);
+    if (shape->rm && !raw.is_memory &&
+        (shape->rm_written || (same && shape->reg_written)))
+        store_homeless(e, instruction->rm, rm);
+    if ((shape->reg || shape->low) && !same && shape->reg_written)
+        store_homeless(e, instruction->reg, reg);
+}
+
+/* Without its registers renamed it is copied as it is. */
+static void operate_plain(struct emitter *e, const struct shape *shape)
+{
+    if (flags_needed(e->instruction, emit_live_out(e)) != 0)
+        emit_flags_to_host(e);
+    if (shape->renamed)
+        operate_registers(e, shape);
+    else
+        encode_bytes(&e->hot, e->bytes, e->instruction->length);
+    emit_flags_written(e);
+    keep_group(e, shape);
+}
+
+bool rule_operate(struct emitter *e)
+{
+    const struct instruction *instruction = e->instruction;
+    struct shape shape = shape_of(instruction);
+
+    /* AH cannot be named beside registers that need a REX prefix. */
+    if (shape.high && (shape.renamed || instruction->memory))
+        return false;
+    if (!instruction->memory) {
+        operate_plain(e, &shape);
+        return true;
+    }
+    if ((instruction->form->attributes & FORM_OFFSET_ONLY) != 0)
+        return false;
+    operate_memory(e, &shape);
+    return true;
+}
+
+/* ---- special cases ---- */
+
+/* CPUID 0x80000001, ECX bit 5 (AMD APM vol. 3, appendix E); not all compilers name it. */
+static bool host_has_lzcnt(void)
+{
+    unsigned eax, ebx, ecx, edx;
+
+    return __get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx) != 0 && (ecx & 1u << 5) != 0;
+}
+
+bool rule_bit_scan(struct emitter *e)
+{
+    switch (e->instruction->form->variant) {
+    case BITS_TZCNT:
+        return __builtin_cpu_supports("bmi") != 0 && rule_operate(e);
+    case BITS_LZCNT:
+        return host_has_lzcnt() && rule_operate(e);
+    case BITS_POPCNT:
+        return __builtin_cpu_supports("popcnt") != 0 && rule_operate(e);
+    default:
+        return rule_operate(e);
+    }
+}
+
+bool rule_constant(struct emitter *e)
+{
+    const struct instruction *instruction = e->instruction;
+
+    if (instruction->form->operands[0] != OPERAND_O || instruction->operand_size < 4)
+        return rule_operate(e);
+    if (register_is_homeless(instruction->reg)) {
+        encode_constant(&e->hot, SCRATCH, instruction->immediate);
+        store_homeless(e, instruction->reg, SCRATCH);
+    } else {
+        encode_constant(&e->hot, register_host(instruction->reg), instruction->immediate);
+        emit_written(e, instruction->reg);
+        emit_keep_group(e);
+    }
+    return true;
+}
+
+bool rule_lea(struct emitter *e)
+{
+    const struct instruction *instruction = e->instruction;
+    unsigned to = register_is_homeless(instruction->reg)
+                      ? ADDRESS
+                      : register_host(instruction->reg);
+
+    if (instruction->operand_size == 2)
+        return false;
+    emit_offset(e, to, instruction->operand_size == 8 && instruction->address_size == 8);
+    store_homeless(e, instruction->reg, to);
+    if (to != ADDRESS && instruction->base != SOFT_ZERO) {
+        emit_written(e, instruction->reg);
+        emit_keep_group(e);
+    }
+    return true;
+}
+
+bool rule_misc(struct emitter *e)
+{
+    switch (e->instruction->form->variant) {
+    case MISC_NOP:
+        emit_keep_group(e);
+        return true;
+    case MISC_CLD:
+    case MISC_STD:
+        encode(&e->hot, &(struct host_instruction){
+                            .opcode = {0xc6},
+                            .opcode_bytes = 1,
+                            .is_memory = true,
+                            .memory = STATE(direction),
+                            .immediate_bytes = 1,
+                            .immediate = e->instruction->form->variant == MISC_STD});
+        return true;
+    case MISC_LFENCE:
+    case MISC_MFENCE:
+    case MISC_SFENCE:
+    case MISC_CLC:
+    case MISC_STC:
+    case MISC_CMC:
+    case MISC_LAHF:
+    case MISC_SAHF:
+        return rule_operate(e);
+    default:
+        return false;
+    }
+}

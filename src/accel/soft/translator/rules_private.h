@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What rules of different families share. */
+#ifndef HUSK_SOFT_RULES_PRIVATE_H
+#define HUSK_SOFT_RULES_PRIVATE_H
+
+#include "accel/soft/translator/emit_private.h"
+
+/* rules_system.c: PUSHF of 64 bits. */
+void push_flags(struct emitter *e);
+
+/* rules_stack.c. Checks the place of a push (of what lies on top, for a pop), which
+ * host_checked() names then. */
+void stack_check_push(struct emitter *e);
+void stack_check_pop(struct emitter *e);
+/* Writes a constant there. */
+void stack_put_constant(struct emitter *e, uint64_t value);
+/* Moves the stack pointer. */
+void stack_move(struct emitter *e, int32_t bytes);
+
+#endif

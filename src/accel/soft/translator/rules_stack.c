@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PUSH, POP, LEAVE of 64 bits. The stack pointer moves when the access is done. */
+#include "accel/soft/handlers_private.h"
+#include "accel/soft/translator/emit_private.h"
+#include "accel/soft/translator/rules_private.h"
+
+static void check_stack(struct emitter *e, unsigned base, int32_t displacement,
+                        bool write)
+{
+    emit_access_at(e, base, displacement,
+                   (struct access_check){.size = 8, .write = write, .segment = X86_SS});
+}
+
+void stack_move(struct emitter *e, int32_t bytes)
+{
+    encode_lea(&e->hot, STACK, host_at(STACK, bytes), true);
+    emit_stack_moved(e, bytes);
+}
+
+void stack_check_push(struct emitter *e)
+{
+    check_stack(e, X86_RSP, -8, true);
+}
+
+void stack_check_pop(struct emitter *e)
+{
+    check_stack(e, X86_RSP, 0, false);
+}
+
+void stack_put_constant(struct emitter *e, uint64_t value)
+{
+    if (value == (uint64_t)(int32_t)value) {
+        encode(&e->hot, &(struct host_instruction){.wide = true,
+                                                   .opcode = {0xc7},
+                                                   .opcode_bytes = 1,
+                                                   .is_memory = true,
+                                                   .memory = host_checked(),
+                                                   .immediate_bytes = 4,
+                                                   .immediate = value});
+        return;
+    }
+    e->group.valid = false;
+    encode_lea(&e->hot, ADDRESS, host_checked(), true);
+    encode_constant(&e->hot, SCRATCH, value);
+    encode_store(&e->hot, host_at(ADDRESS, 0), SCRATCH);
+}
+
+static void push_register(struct emitter *e, unsigned number)
+{
+    stack_check_push(e);
+    if (register_is_homeless(number)) {
+        e->group.valid = false;
+        encode_lea(&e->hot, ADDRESS, host_checked(), true);
+        encode_load(&e->hot, SCRATCH, emit_register_slot(number));
+        encode_store(&e->hot, host_at(ADDRESS, 0), SCRATCH);
+    } else {
+        encode_store(&e->hot, host_checked(), register_host(number));
+    }
+    stack_move(e, -8);
+}
+
+static void push_memory(struct emitter *e)
+{
+    emit_address(e);
+    emit_check(e, (struct access_check){.size = 8, .segment = e->instruction->segment});
+    encode_load(&e->hot, SCRATCH, host_checked());
+    encode_store(&e->hot, STATE(translated.target), SCRATCH);
+    stack_check_push(e);
+    encode_lea(&e->hot, ADDRESS, host_checked(), true);
+    encode_load(&e->hot, SCRATCH, STATE(translated.target));
+    encode_store(&e->hot, host_at(ADDRESS, 0), SCRATCH);
+    stack_move(e, -8);
+}
+
+/* POP RSP: the value counts, not the moved pointer. */
+static void pop_register(struct emitter *e, unsigned number)
+{
+    stack_check_pop(e);
+    if (number == X86_RSP) {
+        encode_load(&e->hot, STACK, host_checked());
+        e->group.valid = false;
+        return;
+    }
+    emit_written(e, number);
+    if (register_is_homeless(number)) {
+        e->group.valid = false;
+        encode_load(&e->hot, SCRATCH, host_checked());
+        encode_store(&e->hot, emit_register_slot(number), SCRATCH);
+    } else {
+        encode_load(&e->hot, number, host_checked());
+    }
+    stack_move(e, 8);
+}
+
+static void leave(struct emitter *e)
+{
+    check_stack(e, X86_RBP, 0, false);
+    encode_load(&e->hot, SCRATCH, host_checked());
+    encode_lea(&e->hot, STACK, host_at(X86_RBP, 8), true);
+    encode_move(&e->hot, X86_RBP, SCRATCH);
+}
+
+static bool is_native(const struct instruction *instruction)
+{
+    switch (instruction->form->variant) {
+    case STACK_PUSH_REGISTER:
+    case STACK_PUSH_IMMEDIATE:
+    case STACK_PUSH_RM:
+    case STACK_POP_REGISTER:
+    case STACK_LEAVE:
+    case STACK_PUSHF:
+        return instruction->operand_size == 8;
+    default:
+        return false;
+    }
+}
+
+bool rule_stack(struct emitter *e)
+{
+    const struct instruction *instruction = e->instruction;
+    uint32_t first_site = e->translator->site_count;
+
+    if (!is_native(instruction))
+        return false;
+    emit_spill_flags(e);
+    switch (instruction->form->variant) {
+    case STACK_PUSH_REGISTER:
+        push_register(e, instruction->reg);
+        emit_keep_group(e);
+        break;
+    case STACK_PUSH_IMMEDIATE:
+        stack_check_push(e);
+        stack_put_constant(e, instruction->immediate);
+        stack_move(e, -8);
+        emit_keep_group(e);
+        break;
+    case STACK_PUSH_RM:
+        if (instruction->memory)
+            push_memory(e);
+        else
+            push_register(e, instruction->rm);
+        break;
+    case STACK_POP_REGISTER:
+        pop_register(e, instruction->reg);
+        emit_keep_group(e);
+        break;
+    case STACK_PUSHF:
+        push_flags(e);
+        break;
+    default:
+        leave(e);
+        break;
+    }
+    emit_next(e, first_site);
+    return true;
+}

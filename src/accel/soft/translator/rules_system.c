@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CLI, STI, PUSHF: what a kernel does around each lock. */
+#include "accel/soft/handlers_private.h"
+#include "accel/soft/translator/rules_private.h"
+
+/* An instruction with a memory operand in soft_cpu and an immediate: AND OR CMP. */
+static void with_state(struct emitter *e, uint8_t opcode, unsigned extension,
+                       struct host_memory place, unsigned bytes, uint32_t immediate)
+{
+    encode(&e->hot, &(struct host_instruction){.opcode = {opcode},
+                                               .opcode_bytes = 1,
+                                               .reg = (uint8_t)extension,
+                                               .is_memory = true,
+                                               .memory = place,
+                                               .immediate_bytes = (uint8_t)bytes,
+                                               .immediate = immediate});
+}
+
+/* What else than CPL 0 does with these the interpreter knows. */
+static uint32_t require_supervisor(struct emitter *e)
+{
+    uint32_t cold = emit_cold_call(e, e->translator->step, emit_site(e));
+
+    with_state(e, 0x80, 7, STATE(cpl), 1, 0); /* cmp byte, 0 */
+    encode_jump_if(&e->hot, CONDITION_NE, cold);
+    return cold;
+}
+
+static void clear_interrupts(struct emitter *e)
+{
+    with_state(e, 0x81, 4, STATE(flags_system), 4, ~(uint32_t)X86_FLAGS_IF);
+}
+
+/* No interrupt comes before the next instruction is done: it is in this block, and none
+ * comes within blocks. One that waits is the interpreter's. */
+static void set_interrupts(struct emitter *e, uint32_t cold)
+{
+    with_state(e, 0x80, 7, STATE(interrupt_waits), 1, 0);
+    encode_jump_if(&e->hot, CONDITION_NE, cold);
+    with_state(e, 0x81, 1, STATE(flags_system), 4, (uint32_t)X86_FLAGS_IF);
+}
+
+bool rule_system(struct emitter *e)
+{
+    uint32_t first_site = e->translator->site_count;
+    bool last = e->ordinal + 1 == e->draft->count;
+    uint32_t cold;
+
+    if ((e->block->mode & MODE_USER) != 0 ||
+        (e->instruction->form->variant != SYSTEM_CLI &&
+         e->instruction->form->variant != SYSTEM_STI) ||
+        (e->instruction->form->variant == SYSTEM_STI && last))
+        return false;
+    emit_spill_flags(e);
+    cold = require_supervisor(e);
+    if (e->instruction->form->variant == SYSTEM_CLI)
+        clear_interrupts(e);
+    else
+        set_interrupts(e, cold);
+    emit_next(e, first_site);
+    return true;
+}
+
+/* ADDRESS = a byte of soft_cpu, shifted; then OR into SCRATCH. */
+static void add_flag(struct emitter *e, struct host_memory byte, uint8_t shift)
+{
+    const uint8_t shift_left[] = {0x41, 0xc1, 0xe3, shift}; /* shl r11d, */
+    static const uint8_t or [] = {0x45, 0x09, 0xda};        /* or r10d, r11d */
+
+    encode(&e->hot, &(struct host_instruction){.opcode = {0x0f, 0xb6},
+                                               .opcode_bytes = 2,
+                                               .reg = ADDRESS,
+                                               .is_memory = true,
+                                               .memory = byte});
+    encode_bytes(&e->hot, shift_left, sizeof(shift_left));
+    encode_bytes(&e->hot, or, sizeof(or));
+}
+
+/* The image is put together first, since the check wants both scratch registers. */
+void push_flags(struct emitter *e)
+{
+    const uint32_t hidden = X86_FLAGS_VM | X86_FLAGS_RF;
+
+    e->group.valid = false; /* of the instruction before */
+    encode(&e->hot, &(struct host_instruction){.opcode = {0x8b},
+                                               .opcode_bytes = 1,
+                                               .reg = SCRATCH,
+                                               .is_memory = true,
+                                               .memory = STATE(flags_system)});
+    encode(&e->hot, &(struct host_instruction){.opcode = {0x81}, /* and r10d, */
+                                               .opcode_bytes = 1,
+                                               .reg = 4,
+                                               .rm = SCRATCH,
+                                               .immediate_bytes = 4,
+                                               .immediate = ~hidden});
+    add_flag(e, STATE(flags_status), 0);
+    add_flag(e, STATE(flags_overflow), 11);
+    add_flag(e, STATE(direction), 10);
+    encode_store(&e->hot, STATE(translated.target), SCRATCH);
+    stack_check_push(e);
+    encode_lea(&e->hot, ADDRESS, host_checked(), true);
+    encode_load(&e->hot, SCRATCH, STATE(translated.target));
+    encode_store(&e->hot, host_at(ADDRESS, 0), SCRATCH);
+    stack_move(e, -8);
+}

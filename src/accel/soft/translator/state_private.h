@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What translated code keeps in its vCPU, beside registers and TLBs. Code reaches all of
+ * struct soft_cpu through GS, at constant offsets.
+ */
+#ifndef HUSK_SOFT_TRANSLATOR_STATE_PRIVATE_H
+#define HUSK_SOFT_TRANSLATOR_STATE_PRIVATE_H
+
+#include <stdint.h>
+
+struct soft_cpu;
+
+/* The jump cache: where indirect branches find the code for an address. An empty key is
+ * 0, which no address has (its mode is in the upper bits: see mode_salt). */
+#define JUMP_CACHE_BITS 12
+#define JUMP_CACHE_ENTRIES (1u << JUMP_CACHE_BITS)
+/* 2^32 divided by the golden ratio: spreads addresses over the entries. */
+#define JUMP_CACHE_FACTOR 0x9e3779b1u
+/* Entries made since it was emptied, so that few need not cost a look at all. */
+#define JUMP_CACHE_FILL_LIST 512
+
+static inline uint32_t jump_cache_index(uint64_t rip)
+{
+    return ((uint32_t)rip * JUMP_CACHE_FACTOR) >> (32 - JUMP_CACHE_BITS);
+}
+
+struct translated_state {
+    struct soft_cpu *self;
+    uint64_t mode_salt;   /* soft_cpu.mode << 48: keys are addresses, xor this */
+    uint64_t operands[2]; /* what a slow path needs of code's scratch registers */
+    uint64_t target;      /* of an indirect call, while it pushes */
+    /* How often translations of code pages have changed: in the lower half of the address
+     * space, and in the upper. Never 0. Branches to other pages are valid for one. */
+    uint32_t generations[2];
+    uint8_t vectors_resident; /* see vectors_private.h */
+    uint8_t interpret_next;   /* the next block is the interpreter's */
+    uint32_t jump_fill_count; /* > JUMP_CACHE_FILL_LIST: the list is incomplete */
+    uint16_t jump_fills[JUMP_CACHE_FILL_LIST];
+    uint64_t jump_keys[JUMP_CACHE_ENTRIES];
+    const uint8_t *jump_codes[JUMP_CACHE_ENTRIES];
+};
+
+#endif

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Translates one block; see translator_private.h. */
+#include <string.h>
+
+#include "accel/soft/handlers_private.h"
+#include "accel/soft/soft_private.h"
+#include "accel/soft/translator/check_private.h"
+#include "accel/soft/translator/rules_private.h"
+#include "base/bytes.h"
+#include "base/check.h"
+
+/* More than any block takes: hot and cold bytes an instruction. Blocks start at multiples
+ * of 16, as compilers align functions. */
+#define HOT_BYTES_LIMIT 256u
+#define COLD_BYTES_LIMIT 128u
+#define BLOCK_ALIGNMENT 16u
+
+/* A block goes on behind conditional branches that are not taken, but not for ever. */
+#define CONDITIONS_LIMIT 8
+
+/* ---- what is in the block ---- */
+
+static bool changes_mode(const struct form *form)
+{
+    return form->select == select_system &&
+           (form->variant == SYSTEM_STAC || form->variant == SYSTEM_CLAC);
+}
+
+/* STI ends the interpreter's blocks, but here something must follow it. */
+static bool enables_interrupts(const struct form *form)
+{
+    return form->select == select_system && form->variant == SYSTEM_STI;
+}
+
+/* What follows has been translated already. */
+static bool is_known(const struct draft *draft, uint32_t mode)
+{
+    return block_is_known(draft->cpu, draft->gpa + draft->used, draft_rip(draft), mode);
+}
+
+static void decode(struct draft *draft, uint32_t mode)
+{
+    unsigned conditions = 0;
+
+    if (draft->page_bytes == NULL)
+        return;
+    while (draft->count < BLOCK_LIMIT && draft->used < draft->page_left &&
+           draft_add(draft)) {
+        const struct form *form = draft->instructions[draft->count - 1].form;
+
+        if (draft->next_gpa != 0 || changes_mode(form))
+            return;
+        if ((form->attributes & FORM_ENDS) == 0 || enables_interrupts(form))
+            continue;
+        if (form->select != select_jump_condition) {
+            draft->end = END_BRANCH;
+            return;
+        }
+        if (++conditions > CONDITIONS_LIMIT || is_known(draft, mode))
+            return;
+    }
+}
+
+/* ---- entries ---- */
+
+static bool overwrites_flags(const struct instruction *instruction)
+{
+    bool accesses =
+        instruction->memory && (instruction->form->attributes & FORM_OFFSET_ONLY) == 0;
+    bool flows = instruction->form->select == select_jump_condition ||
+                 (instruction->form->select == select_flow &&
+                  instruction->form->variant == FLOW_JUMP);
+
+    return accesses || ((instruction->form->attributes & FORM_PURE) == 0 && !flows);
+}
+
+/* Where the block had best get its flags: where it first wants them. */
+static enum flags_place flags_at_entry(const struct emitter *e)
+{
+    const struct draft *draft = e->draft;
+
+    if (e->live_in[0] == 0)
+        return FLAGS_NOWHERE;
+    for (size_t i = 0; i < draft->count; i++) {
+        if (overwrites_flags(&draft->instructions[i]))
+            return FLAGS_STATE;
+        if (flags_needed(&draft->instructions[i], e->live_out[i]) != 0)
+            return FLAGS_HOST;
+    }
+    return FLAGS_HOST;
+}
+
+static void emit_poll(struct emitter *e)
+{
+    encode(&e->hot, &(struct host_instruction){.opcode = {0x83},
+                                               .opcode_bytes = 1,
+                                               .reg = 7,
+                                               .is_memory = true,
+                                               .memory = STATE(attention),
+                                               .immediate_bytes = 1});
+    e->block->code.site = emit_site(e);
+    encode_jump_if(&e->hot, CONDITION_NE,
+                   emit_cold_call(e, e->translator->leave, e->block->code.site));
+}
+
+static void emit_entries(struct emitter *e)
+{
+    struct translated_code *code = &e->block->code;
+
+    code->flags_in = (uint8_t)flags_at_entry(e);
+    e->flags = code->flags_in == FLAGS_NOWHERE ? FLAGS_NOWHERE : FLAGS_STATE;
+    code->poll_entry = writer_offset(&e->hot);
+    emit_poll(e);
+    if (code->flags_in == FLAGS_HOST)
+        emit_flags_to_host(e);
+    code->entry = writer_offset(&e->hot);
+}
+
+/* ---- instructions ---- */
+
+static void set_instruction(struct emitter *e, size_t ordinal)
+{
+    e->ordinal = ordinal;
+    e->instruction = &e->draft->instructions[ordinal];
+    e->bytes = e->draft->page_bytes + (e->instruction->rip - e->block->rip);
+}
+
+static bool emit_by_rule(struct emitter *e)
+{
+    translate_rule *rule = rule_find(e->instruction->form);
+    bool done;
+
+    e->group_kept = false;
+    done = rule != NULL && rule(e);
+    e->group.valid = e->group.valid && done && e->group_kept;
+    return done;
+}
+
+/* False: under the lockstep checker, what is the interpreter's is a block of its own, and
+ * this one must end before it. */
+static bool emit_block(struct emitter *e)
+{
+    set_instruction(e, 0);
+    emit_entries(e);
+    for (size_t i = 0; i < e->draft->count; i++) {
+        set_instruction(e, i);
+        if (emit_by_rule(e))
+            continue;
+        if (e->cpu->lockstep != NULL && e->draft->count > 1)
+            return false;
+        emit_step(e, (e->instruction->form->attributes & FORM_ENDS) != 0);
+        e->block->code.interpreted = e->draft->count == 1;
+    }
+    if (e->draft->end != END_BRANCH)
+        emit_exit(e, draft_rip(e->draft), e->live_behind);
+    return true;
+}
+
+/* An instruction that crosses into the next page: the interpreter's, which also looks
+ * whether that page is still the same. */
+static void emit_crossing(struct emitter *e)
+{
+    set_instruction(e, 0);
+    e->flags = FLAGS_STATE;
+    e->block->code.flags_in = FLAGS_STATE;
+    e->block->code.poll_entry = writer_offset(&e->hot);
+    emit_poll(e);
+    e->block->code.entry = writer_offset(&e->hot);
+    emit_step(e, true);
+    e->block->code.interpreted = true;
+}
+
+/* ---- room ---- */
+
+static struct code_writer writer_open(const struct translator *translator,
+                                      const struct code_area *area, uint32_t alignment)
+{
+    uint32_t offset = (uint32_t)align_up(area->at, alignment);
+    uint8_t *at = translator->memory.writable + offset;
+
+    return (struct code_writer){.at = at, .start = at, .start_offset = offset};
+}
+
+static bool has_room(const struct translator *translator)
+{
+    return code_area_left(&translator->memory.hot) >
+               (size_t)BLOCK_LIMIT * HOT_BYTES_LIMIT &&
+           code_area_left(&translator->memory.cold) >
+               (size_t)BLOCK_LIMIT * COLD_BYTES_LIMIT &&
+           TRANSLATOR_SITES - translator->site_count > 4 * BLOCK_LIMIT &&
+           TRANSLATOR_LINKS - translator->link_count > 2 * BLOCK_LIMIT;
+}
+
+static bool emit(struct emitter *e)
+{
+    struct translator *translator = e->translator;
+
+    e->granules = 0;
+    e->vectors = false;
+    e->group.valid = false;
+    e->hot = writer_open(translator, &translator->memory.hot, BLOCK_ALIGNMENT);
+    e->cold = writer_open(translator, &translator->memory.cold, 1);
+    if (e->draft->next_gpa != 0) {
+        emit_crossing(e);
+        return true;
+    }
+    find_live_flags(e);
+    return emit_block(e);
+}
+
+static void translate(struct emitter *e, struct draft *draft)
+{
+    struct translator *translator = e->translator;
+    struct code_memory *memory = &translator->memory;
+    const uint32_t sites = translator->site_count;
+    const uint32_t links = translator->link_count;
+
+    while (!emit(e)) {
+        translator->site_count = sites;
+        translator->link_count = links;
+        draft_shorten(draft, max_u64(e->ordinal, 1));
+    }
+    e->block->byte_count = draft_bytes(draft);
+    memory->hot.at = writer_offset(&e->hot);
+    memory->cold.at = writer_offset(&e->cold);
+    translator->counters.blocks++;
+    translator->counters.instructions += e->draft->count;
+}
+
+struct block *translate_block(struct soft_cpu *cpu, uint64_t gpa, uint32_t mode)
+{
+    struct draft draft;
+    struct emitter e;
+    struct block *block;
+
+    if (!has_room(cpu->translator))
+        return NULL;
+    draft_open(&draft, cpu, gpa, mode & ~(uint32_t)MODE_TRANSLATED);
+    decode(&draft, mode);
+    block = block_cache_allocate(cpu->blocks, 0);
+    if (block == NULL)
+        return NULL;
+    *block = (struct block){.rip = cpu->rip,
+                            .gpa = gpa,
+                            .next_gpa = draft.next_gpa,
+                            .mode = mode,
+                            .byte_count = draft_bytes(&draft)};
+    if (draft.count == 0)
+        return block; /* the interpreter raises what is to be raised */
+    e.cpu = cpu;
+    e.translator = cpu->translator;
+    e.draft = &draft;
+    e.block = block;
+    e.one_cpu = cpu->vm->cpu_count == 1;
+    translate(&e, &draft);
+    block->granules = e.granules;
+    if (cpu->lockstep != NULL && !block->code.interpreted)
+        lockstep_prepare(cpu, block, &draft);
+    return block;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The translator: blocks of 64-bit code as host code.
+ *
+ * Inside translated code the guest's registers are the host's, with the same numbers,
+ * except that RSP is in R15, and that R10, R11 and R15 stay in soft_cpu.r (the host's R10
+ * and R11 are free to use, its RSP is the thread's stack). GS is the base of struct
+ * soft_cpu. The guest's arithmetic flags are in one of three places: enum flags_place.
+ *
+ * A block has two entries. Branches from its own page may come to `entry`, with flags
+ * where `flags_in` says. All others come to `poll_entry`, with flags in the state: there
+ * the code looks for attention.
+ *
+ * What code cannot do by itself it leaves to C by calling a thunk, behind whose call lies
+ * the index of a site or a link: what C has to know. When C is called all registers are
+ * in soft_cpu, so it may raise; it returns where to go on, or NULL to leave.
+ */
+#ifndef HUSK_SOFT_TRANSLATOR_PRIVATE_H
+#define HUSK_SOFT_TRANSLATOR_PRIVATE_H
+
+#include "accel/soft/blocks_private.h"
+#include "accel/soft/instruction_private.h"
+#include "accel/soft/translator/code_memory_private.h"
+
+/* Where the guest's arithmetic flags are, at one place of the code. */
+enum flags_place {
+    FLAGS_NOWHERE, /* nobody will read them */
+    FLAGS_HOST,    /* in the host's flags */
+    FLAGS_STATE,   /* in soft_cpu.flags_packed */
+};
+
+/* An instruction that may need C: for a TLB miss, or for all of its work. */
+struct site {
+    struct block *block;
+    struct uop *uops; /* the instruction for the interpreter, once it was needed */
+    uint32_t retry;   /* where to go on when the TLB has the page */
+    uint32_t next;    /* where the next instruction is; 0: by soft_cpu.rip */
+    uint16_t delta;   /* of its address from the block's */
+    uint8_t length;
+    uint8_t size; /* of the access; 0: none, C does it all */
+    bool write;
+    bool aligned;    /* to its size, or #GP, which comes before a page fault */
+    uint8_t segment; /* enum x86_segment_register */
+    bool vectors;    /* what follows finds the host's vector registers loaded */
+};
+
+/* A branch to an address known when it was translated. */
+struct link {
+    uint64_t target;
+    struct block *from;
+    uint32_t branch_end; /* behind the four bytes of its distance */
+    uint32_t
+        generation_at; /* to another page: where the generation is compared; else 0 */
+    uint8_t flags;     /* enum flags_place */
+    bool backward;     /* may close a loop */
+};
+
+/* What happened, since the start. */
+struct translator_counters {
+    uint64_t blocks;
+    uint64_t instructions;
+    uint64_t evictions;
+    uint64_t fills;   /* TLB misses */
+    uint64_t steps;   /* instructions that the interpreter did */
+    uint64_t lookups; /* blocks that branches found by C */
+};
+
+struct translator {
+    struct code_memory memory;
+    struct site *sites;
+    uint32_t site_count;
+    struct link *links;
+    uint32_t link_count;
+    uint64_t epoch; /* how often all translations were dropped */
+
+    /* Thunks, by offset. */
+    uint32_t enter;
+    uint32_t slow;
+    uint32_t step;
+    uint32_t follow; /* a link; flags are in the state, or nowhere */
+    uint32_t follow_host_flags;
+    uint32_t leave;
+    uint32_t stale;
+    uint32_t stale_host_flags;
+    uint32_t vectors;
+    uint32_t landing; /* an indirect branch, under the lockstep checker */
+
+    struct translator_counters counters;
+
+    struct {
+        uint64_t rip;
+        uint64_t entry; /* its offset */
+        uint64_t page;
+    } last_fill;
+};
+
+#define TRANSLATOR_CODE_BYTES (32u << 20)
+#define TRANSLATOR_SITES (1u << 20)
+#define TRANSLATOR_LINKS (1u << 19)
+
+int translator_create(struct translator **translator, uint32_t code_bytes,
+                      struct error *err) MUST_CHECK;
+void translator_destroy(struct translator *translator); /* accepts NULL */
+
+/* Runs translated code from cpu->rip on until something wants the run loop. False: there
+ * is no translation for that place; it is the interpreter's. */
+bool translator_run(struct soft_cpu *cpu);
+
+/* True if code of this mode is translated. */
+static inline bool translator_serves(const struct soft_cpu *cpu)
+{
+    return cpu->translator != NULL && (cpu->mode & MODE_CODE64) != 0;
+}
+
+/* ---- for blocks.c ---- */
+
+/* Translates the block at cpu->rip, as block_build does for the interpreter. NULL: some
+ * memory is full. */
+struct block *translate_block(struct soft_cpu *cpu, uint64_t gpa, uint32_t mode);
+
+/* Whoever comes to a stale block's code from now on looks again. */
+void translation_make_stale(struct soft_cpu *cpu, struct block *block);
+
+/* All translations are gone. */
+void translator_empty(struct soft_cpu *cpu);
+void translator_empty_memory(struct translator *translator);
+/* Gives the memory of an empty translator back to the host. Accepts NULL. */
+void translator_release(struct translator *translator);
+/* What it has in use; about. Any thread. Accepts NULL: 0. */
+uint64_t translator_bytes(const struct translator *translator);
+
+/* Translations of code pages have changed: of the upper half of the address space, too,
+ * or only of the lower. */
+void translator_forget(struct soft_cpu *cpu, bool upper_half);
+
+/* ---- what thunks call (serve.c) ---- */
+
+typedef const uint8_t *translator_service(struct soft_cpu *cpu, uint32_t index);
+translator_service serve_slow;    /* a site's TLB check has failed */
+translator_service serve_step;    /* a site's instruction is the interpreter's */
+translator_service serve_follow;  /* a link is not set */
+translator_service serve_leave;   /* attention, at a site */
+translator_service serve_stale;   /* a site's block is stale */
+translator_service serve_vectors; /* a site's block wants the vector registers */
+translator_service serve_landing; /* the lockstep checker's, of indirect branches */
+
+/* thunks.c: emits the thunks into empty code memory. */
+void thunks_emit(struct translator *translator);
+
+typedef void translator_entry(struct soft_cpu *cpu, const uint8_t *code);
+
+/* Writes into the cold area: a jump to where the branch `link` may go on in `to`. Returns
+ * the offset, or 0 if there is no room. */
+uint32_t link_landing(struct translator *translator, const struct link *link,
+                      const struct block *to);
+
+/* Whoever comes to the stale block `from` goes on to `to`. */
+void translation_send_on(struct translator *translator, const struct block *from,
+                         const struct block *to);
+
+#endif

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Translated code: what it does by itself, and that it is exact where it asks C. */
+#include "system_guest.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "accel/soft/access_private.h"
+#include "accel/soft/instruction_private.h"
+#include "accel/soft/translator/translator_private.h"
+
+#define CODE_BYTES (1u << 20)
+#define TINY_CODE_BYTES (64u << 10)
+
+static void use_translator(struct soft_fixture *fixture, uint32_t code_bytes)
+{
+    struct error err = ERROR_NONE;
+
+    translator_destroy(fixture->cpu.translator);
+    fixture->cpu.translator = NULL;
+    assert_int_equal(translator_create(&fixture->cpu.translator, code_bytes, &err), 0);
+}
+
+static int set_up(void **state)
+{
+    int result = soft_fixture_setup(state);
+
+    use_translator(*state, CODE_BYTES);
+    guest_long(*state);
+    return result;
+}
+
+#define TRANSLATOR_TEST(name)                                                            \
+    cmocka_unit_test_setup_teardown(name, set_up, soft_fixture_teardown)
+
+static const struct translator_counters *counters(const struct soft_fixture *fixture)
+{
+    return &fixture->cpu.translator->counters;
+}
+
+/* ---- what needs no C ---- */
+
+GUEST(sum, 64,
+      "xor %eax, %eax\n"
+      "mov $1000, %ecx\n"
+      "1: add %rcx, %rax\n"
+      "push %rax\n"
+      "pop %rbx\n"
+      "dec %ecx\n"
+      "jnz 1b\n" GUEST_STOP);
+
+static void a_loop_asks_c_only_to_start(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    GUEST_LOAD(fixture, sum);
+    assert_int_equal(guest_run(fixture), GUEST_STOPPED);
+    assert_int_equal(fixture->cpu.r[X86_RBX], 500500);
+    assert_int_equal(counters(fixture)->steps, 1); /* OUT */
+    assert_true(counters(fixture)->fills <= 2);
+    assert_true(counters(fixture)->lookups <= 4);
+}
+
+GUEST(homeless, 64,
+      "mov $1, %r10d\n"
+      "mov $2, %r11d\n"
+      "mov $0x100000003, %r15\n"
+      "lea (%r10, %r11, 4), %rax\n" /* 9 */
+      "add %r15, %r10\n"            /* 0x100000004 */
+      "xor %r11d, %r15d\n"          /* 1: the upper half goes */
+      "mov %r10, -8(%rsp)\n"
+      "mov -8(%rsp), %r11\n"
+      "xchg %r11, %r15\n"
+      "push %r15\n"
+      "pop %rcx\n"
+      "cmp %r11, %r10\n"
+      "seta %r15b\n"
+      "bswap %r10\n"
+      "mov %rsp, %rbx\n"
+      "lea 8(%rsp), %rsp\n"
+      "push %rsp\n"
+      "pop %rdx\n" GUEST_STOP);
+
+static void registers_without_a_host_register(void **state)
+{
+    struct soft_fixture *fixture = *state;
+    const uint64_t *r = fixture->cpu.r;
+
+    GUEST_LOAD(fixture, homeless);
+    assert_int_equal(guest_run(fixture), GUEST_STOPPED);
+    assert_int_equal(r[X86_RAX], 9);
+    assert_int_equal(r[X86_RCX], 0x100000004);
+    assert_int_equal(r[X86_R10], 0x0400000001000000);
+    assert_int_equal(r[X86_R11], 1);
+    assert_int_equal(r[X86_R15], 0x100000001);
+    assert_int_equal(r[X86_RBX], GUEST_STACK);
+    assert_int_equal(r[X86_RDX], GUEST_STACK + 8);
+    assert_int_equal(counters(fixture)->steps, 1);
+}
+
+/* Accesses by one register share a check, up to the end of the page. */
+GUEST(grouped, 64,
+      "mov $0xaff0, %ebx\n"
+      "movq $1, (%rbx)\n"
+      "movq $2, 8(%rbx)\n"
+      "movq $3, 16(%rbx)\n" /* the next page */
+      "mov 8(%rbx), %rax\n"
+      "add 16(%rbx), %rax\n"
+      "mov %rbx, %rsp\n"
+      "push %rax\n"
+      "pop %rcx\n"
+      "add $8, %rbx\n" /* another base now */
+      "mov (%rbx), %rdx\n" GUEST_STOP);
+
+static void accesses_by_one_register_may_reach_into_the_next_page(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    GUEST_LOAD(fixture, grouped);
+    assert_int_equal(guest_run(fixture), GUEST_STOPPED);
+    assert_int_equal(fixture->cpu.r[X86_RAX], 5);
+    assert_int_equal(fixture->cpu.r[X86_RCX], 5);
+    assert_int_equal(fixture->cpu.r[X86_RDX], 2);
+    assert_int_equal(guest_read32(fixture, 0xb000), 3);
+    assert_int_equal(counters(fixture)->steps, 1);
+}
+
+/* ---- flags ---- */
+
+GUEST(flags_across_memory, 64,
+      "mov $0xa000, %ebx\n"
+      "mov $5, %eax\n"
+      "cmp $7, %eax\n"     /* below */
+      "mov (%rbx), %rcx\n" /* a check lies between */
+      "setb %dl\n"
+      "stc\n"
+      "mov %rcx, 8(%rbx)\n"
+      "adc $0, %eax\n" /* 6 */
+      "cmp %eax, %eax\n"
+      "push %rbx\n"
+      "call 1f\n" /* flags cross a call */
+      "1: sete %dh\n" GUEST_STOP);
+
+static void flags_that_are_read_later_survive_checks_and_calls(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    GUEST_LOAD(fixture, flags_across_memory);
+    assert_int_equal(guest_run(fixture), GUEST_STOPPED);
+    assert_int_equal(fixture->cpu.r[X86_RDX] & 0xffff, 0x0101);
+    assert_int_equal(fixture->cpu.r[X86_RAX], 6);
+}
+
+GUEST(carry_kept, 64,
+      "stc\n"
+      "mov $2, %ecx\n"
+      "1: dec %ecx\n" /* leaves CF */
+      "jnz 1b\n"
+      "pushf\n"
+      "pop %rax\n" GUEST_STOP);
+
+static void partly_written_flags_keep_the_rest(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    GUEST_LOAD(fixture, carry_kept);
+    assert_int_equal(guest_run(fixture), GUEST_STOPPED);
+    assert_int_equal(fixture->cpu.r[X86_RAX],
+                     X86_FLAGS_FIXED | FLAG_CF | FLAG_ZF | FLAG_PF);
+}
+
+/* ---- faults ---- */
+
+#define FAR_AWAY 0x2000000 /* beyond the 16 MiB that are mapped */
+
+GUEST(faulting_push, 64,
+      "mov $0x11, %r12\n"
+      "mov $0x2000000, %rsp\n"
+      "push %r12\n");
+
+static void a_fault_leaves_the_instruction_undone(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    GUEST_LOAD(fixture, faulting_push);
+    guest_set_gate(fixture, X86_VECTOR_PF, GUEST_CS64, 0x8e, 1);
+    assert_int_equal(guest_run(fixture), X86_VECTOR_PF);
+    assert_int_equal(fixture->cpu.cr2, FAR_AWAY - 8);
+    assert_int_equal(guest_stack(fixture, 1), GUEST_CODE + 14);
+    assert_int_equal(guest_stack(fixture, 4), FAR_AWAY);
+    assert_int_equal(fixture->cpu.r[X86_R12], 0x11);
+}
+
+GUEST(divisions, 64,
+      "mov $-8, %rax\n"
+      "cqo\n"
+      "mov $3, %ecx\n"
+      "idiv %rcx\n" /* -2, rest -2 */
+      "mov %rax, %rbx\n"
+      "mov $1, %edx\n"
+      "mov $0, %eax\n"
+      "mov $2, %r10d\n"
+      "div %r10\n" /* 2^63 */
+      "mov $-1, %rcx\n"
+      "cqo\n"
+      "idiv %rcx\n"); /* -2^63 / -1 does not fit */
+
+static void a_division_that_does_not_fit_raises_here(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    GUEST_LOAD(fixture, divisions);
+    assert_int_equal(guest_run(fixture), X86_VECTOR_DE);
+    assert_true(fixture->cpu.r[X86_RBX] == (uint64_t)-2);
+    assert_true(fixture->cpu.r[X86_RAX] == UINT64_C(1) << 63);
+}
+
+GUEST(misaligned, 64, "movaps 0x2000001, %xmm0\n");
+
+static void misalignment_comes_before_the_page_fault(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    fixture->cpu.cr4 |= X86_CR4_OSFXSR;
+    soft_cpu_update_mode(&fixture->cpu);
+    GUEST_LOAD(fixture, misaligned);
+    assert_int_equal(guest_run(fixture), X86_VECTOR_GP);
+}
+
+/* ---- devices, changing code and changing pages ---- */
+
+GUEST(device, 64,
+      "mov $0xc00000, %ebx\n" /* made a device's below */
+      "mov $0x1234, %eax\n"
+      "mov %eax, (%rbx)\n"
+      "add (%rbx), %eax\n"
+      "setc %cl\n" GUEST_STOP);
+
+static void devices_are_reached_in_the_middle_of_a_block(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    guest_write64(fixture, GUEST_PAGES + 0x2000 + 6 * 8, UINT64_C(0x40000083));
+    fixture->mmio_answer = 0xfffffff0;
+    GUEST_LOAD(fixture, device);
+    assert_int_equal(guest_run(fixture), GUEST_STOPPED);
+    assert_int_equal(fixture->mmio_gpa, 0x40000000);
+    assert_int_equal(fixture->mmio_value, 0x1234);
+    assert_int_equal(fixture->cpu.r[X86_RAX], 0x1224);
+    assert_int_equal(fixture->cpu.r[X86_RCX] & 1, 1);
+}
+
+GUEST(self_changing, 64,
+      "xor %eax, %eax\n"
+      "mov $3, %ecx\n"
+      "1: call 2f\n"
+      "incb 2f+1(%rip)\n"        /* the immediate, already run */
+      "movb $0x42, 3f+1(%rip)\n" /* the instruction after next, in this block */
+      "nop\n"
+      "3: mov $0, %dl\n"
+      "dec %ecx\n"
+      "jnz 1b\n" GUEST_STOP "2: add $1, %al\n"
+      "ret\n");
+
+static void code_that_changes_is_run_as_it_is(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    GUEST_LOAD(fixture, self_changing);
+    assert_int_equal(guest_run(fixture), GUEST_STOPPED);
+    assert_int_equal(fixture->cpu.r[X86_RAX], 1 + 2 + 3);
+    assert_int_equal(fixture->cpu.r[X86_RDX] & 0xff, 0x42);
+}
+
+/* Calls a page at 8 MiB, which is another one after the first calls. */
+GUEST(remapping, 64,
+      "call *%rdi\n"
+      "mov %eax, %ebx\n"
+      "call remapping + 0x7f0000\n"
+      "mov %r8, 0x22020\n" /* entry 4 of the page directory */
+      "invlpg 0x800000\n"
+      "call remapping + 0x7f0000\n"
+      "mov %eax, %ecx\n"
+      "call *%rdi\n" GUEST_STOP);
+
+static void pages_of_code_may_be_mapped_anew(void **state)
+{
+    struct soft_fixture *fixture = *state;
+    static const uint8_t first[] = {0xb8, 1, 0, 0, 0, 0xc3}; /* mov eax, 1; ret */
+    static const uint8_t second[] = {0xb8, 2, 0, 0, 0, 0xc3};
+
+    soft_fixture_write(fixture, 0x800000, first, sizeof(first));
+    soft_fixture_write(fixture, 0xa00000, second, sizeof(second));
+    fixture->cpu.r[X86_RDI] = 0x800000;
+    fixture->cpu.r[X86_R8] = 0xa00087;
+    GUEST_LOAD(fixture, remapping);
+    assert_int_equal(guest_run(fixture), GUEST_STOPPED);
+    assert_int_equal(fixture->cpu.r[X86_RBX], 1);
+    assert_int_equal(fixture->cpu.r[X86_RCX], 2);
+    assert_int_equal(fixture->cpu.r[X86_RAX], 2);
+}
+
+GUEST(stepped, 64,
+      "pushf\n"
+      "orl $0x100, (%rsp)\n"
+      "popf\n"
+      "mov $1, %eax\n"
+      "mov $2, %eax\n");
+
+static void a_single_step_is_one_instruction(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    GUEST_LOAD(fixture, stepped);
+    assert_int_equal(guest_run(fixture), X86_VECTOR_DB);
+    assert_int_equal(fixture->cpu.r[X86_RAX], 1);
+}
+
+/* ---- full memory ---- */
+
+/* `add eax, 1` and a jump to the next of the pages at 1 MiB, and from the last one back
+ * to RBX. */
+#define CHAIN_START 0x100000
+#define CHAIN_PAGES 700
+
+static void write_chain(struct soft_fixture *fixture)
+{
+    static const uint8_t link[] = {0x83, 0xc0, 0x01, 0xe9, 0xf8, 0x0f, 0, 0};
+    static const uint8_t last[] = {0x83, 0xc0, 0x01, 0xff, 0xe3};
+
+    for (uint64_t i = 0; i + 1 < CHAIN_PAGES; i++)
+        soft_fixture_write(fixture, CHAIN_START + i * X86_PAGE_BYTES, link, sizeof(link));
+    soft_fixture_write(fixture, CHAIN_START + (CHAIN_PAGES - 1) * X86_PAGE_BYTES, last,
+                       sizeof(last));
+}
+
+GUEST(run_chain, 64,
+      "mov $3, %ecx\n"
+      "xor %eax, %eax\n"
+      "lea 1f(%rip), %rbx\n"
+      "2: jmp run_chain + 0xf0000\n"
+      "1: dec %ecx\n"
+      "jnz 2b\n" GUEST_STOP);
+
+static void full_code_memory_is_emptied_and_filled_again(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    use_translator(fixture, TINY_CODE_BYTES);
+    write_chain(fixture);
+    GUEST_LOAD(fixture, run_chain);
+    assert_int_equal(guest_run(fixture), GUEST_STOPPED);
+    assert_int_equal(fixture->cpu.r[X86_RAX], 3 * CHAIN_PAGES);
+    assert_true(counters(fixture)->evictions > 2);
+    assert_true(counters(fixture)->blocks > CHAIN_PAGES);
+}
+
+/* ---- the TLB ---- */
+
+#define RIVAL_OFFSET (TLB_ENTRIES * X86_PAGE_BYTES) /* 16 MiB, as far as is mapped */
+
+GUEST(push_rival, 64,
+      "mov $0x1005008, %ebx\n"
+      "push (%rbx)\n"
+      "pop %rax\n" GUEST_STOP);
+
+static void an_instruction_may_use_two_pages_with_one_entry(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    guest_write64(fixture, GUEST_PAGES + 0x2000 + RIVAL_OFFSET / X86_LARGE_PAGE_BYTES * 8,
+                  0x87); /* the first 2 MiB once more */
+    guest_write64(fixture, 0x5008, 0x123456789abcdef0);
+    GUEST_LOAD(fixture, push_rival);
+    assert_int_equal(guest_run(fixture), GUEST_STOPPED);
+    assert_int_equal(fixture->cpu.r[X86_RAX], 0x123456789abcdef0);
+}
+
+/* ---- vector registers ---- */
+
+GUEST(vectors, 64,
+      "mov $0xa000, %ebx\n"
+      "movl $3, (%rbx)\n"
+      "cvtsi2sdl (%rbx), %xmm1\n"
+      "movapd %xmm1, %xmm0\n"
+      "mulsd %xmm1, %xmm0\n"
+      "out %al, $0x80\n" /* C runs in between */
+      "addsd %xmm1, %xmm0\n"
+      "cvttsd2si %xmm0, %rax\n" /* 12 */
+      "movl $0x1d80, (%rbx)\n"  /* unmasks division by 0 */
+      "ldmxcsr (%rbx)\n"
+      "xorps %xmm2, %xmm2\n"
+      "divsd %xmm2, %xmm0\n");
+
+static void vector_registers_stay_and_exceptions_are_raised(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    fixture->cpu.cr4 |= X86_CR4_OSFXSR | X86_CR4_OSXMMEXCPT;
+    soft_cpu_update_mode(&fixture->cpu);
+    GUEST_LOAD(fixture, vectors);
+    assert_int_equal(guest_run(fixture), X86_VECTOR_XM);
+    assert_int_equal(fixture->cpu.r[X86_RAX], 12);
+    assert_false(fixture->cpu.translated.vectors_resident);
+    assert_int_equal(fixture->cpu.fx.mxcsr & 0x4, 0x4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TRANSLATOR_TEST(a_loop_asks_c_only_to_start),
+        TRANSLATOR_TEST(registers_without_a_host_register),
+        TRANSLATOR_TEST(accesses_by_one_register_may_reach_into_the_next_page),
+        TRANSLATOR_TEST(flags_that_are_read_later_survive_checks_and_calls),
+        TRANSLATOR_TEST(partly_written_flags_keep_the_rest),
+        TRANSLATOR_TEST(a_fault_leaves_the_instruction_undone),
+        TRANSLATOR_TEST(a_division_that_does_not_fit_raises_here),
+        TRANSLATOR_TEST(misalignment_comes_before_the_page_fault),
+        TRANSLATOR_TEST(devices_are_reached_in_the_middle_of_a_block),
+        TRANSLATOR_TEST(code_that_changes_is_run_as_it_is),
+        TRANSLATOR_TEST(pages_of_code_may_be_mapped_anew),
+        TRANSLATOR_TEST(a_single_step_is_one_instruction),
+        TRANSLATOR_TEST(full_code_memory_is_emptied_and_filled_again),
+        TRANSLATOR_TEST(an_instruction_may_use_two_pages_with_one_entry),
+        TRANSLATOR_TEST(vector_registers_stay_and_exceptions_are_raised),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
