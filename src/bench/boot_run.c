@@ -102,7 +102,7 @@ int boot_run(const struct boot_command *command, double marks_ms[BOOT_MARK_COUNT
         return err->code;
     }
     status = watch_to_line(&watch);
-    if (marks_ms[BOOT_START_USER] >= 0 && command->running == NULL)
+    if (marks_ms[BOOT_START_USER] >= 0 && command->has_timer)
         end_and_read_timer(&watch);
     else
         bench_child_end(&watch.child, status <= 0);

@@ -20,7 +20,8 @@ struct boot_command {
     const char *const *arguments; /* of a monitor, the serial port on its output */
     const char *line;             /* what the first program says */
     const char *running; /* what is said on its errors when the machine begins to run;
-                          * NULL: it is a husk that prints its boot timer when ended */
+                          * NULL: nothing is */
+    bool has_timer;      /* it is a husk that prints its boot timer when ended */
     uint64_t timeout_ms;
     int interrupt_fd;
 };

@@ -7,6 +7,8 @@
  * O_DIRECT does not take as they are, what a short transfer has left, what the ring has
  * no place for, discards and zeros with their ways around what the host cannot do.
  *
+ * A small write to ext4 that comes alone is done at once: see AT_ONCE_BYTES.
+ *
  * Neither the file nor the guest's memory is registered with the ring. The host's kernel
  * takes a ring apart some time after its process has ended, and would hold the file's
  * lock until then: who starts again at once would find the disk in use. Registered memory

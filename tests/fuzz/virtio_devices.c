@@ -131,7 +131,7 @@ static void resize_blk(struct fuzz_device *device, uint64_t bytes)
 static void end_blk(struct fuzz_device *device)
 {
     virtio_blk_end(device->implementation);
-    while (!virtio_blk_has_ended(device->implementation, -1))
+    while (!virtio_blk_has_ended(device->implementation, 60000))
         continue; /* a signal, of the fuzzer's clock */
 }
 

@@ -8,8 +8,9 @@
     .include "long_mode.inc"
     .include "apic.inc"
 
-.set START_PAGE, 0x8
-.set START_ADDRESS, START_PAGE << 12
+.set OTHERS, 1
+    .include "processors.inc"
+
 .set OTHER_PROCESSOR, 1 << 24
 .set FIRST_PROCESSOR, 0 << 24
 .set VECTOR_SELF, 0x30
@@ -19,14 +20,9 @@
 
     .bss
     .balign 8
-other_cs: .skip 4
-other_cr0: .skip 4
 other_apic_id: .skip 4
 other_caught: .skip 4           # its latest vector
 other_is_up: .skip 4
-    .balign 16
-    .skip 1024
-other_stack_top:
 
 # Waits until `variable` is no longer 0.
 .macro wait_for variable:req, text:req
@@ -44,11 +40,7 @@ other_stack_top:
     .text
     .code32
 pvh_main:
-    mov $start_code, %esi
-    mov $START_ADDRESS, %edi
-    mov $start_code_end - start_code, %ecx
-    cld
-    rep movsb
+    place_start_code
     jmp enter_long_mode
 
     .code64
@@ -94,39 +86,7 @@ long_mode_main:
 
 # ---- the second processor ----
 
-# Copied to START_ADDRESS, which CS then has as its base.
-    .code16
-start_code:
-    mov %cs, %ax
-    mov %ax, %ds
-    lgdtl other_gdt_pointer - start_code
-    mov %cr0, %ebx
-    mov %ebx, %edx
-    or $1, %ebx
-    mov %ebx, %cr0
-    ljmpl $CODE32_SELECTOR, $other_in_protected_mode
-other_gdt_pointer:
-    .word gdt_end - gdt - 1
-    .long gdt
-start_code_end:
-
-    .code32
-other_in_protected_mode:
-    mov $DATA_SELECTOR, %ebx
-    mov %ebx, %ds
-    mov %ebx, %es
-    mov %ebx, %ss
-    mov $other_stack_top, %esp
-    movzwl %ax, %eax
-    mov %eax, other_cs
-    mov %edx, other_cr0
-    switch_to_long_mode other_in_long_mode
-
-    .code64
-other_in_long_mode:
-    mov $other_stack_top, %esp
-    lidt idt_pointer
-    enable_local_apic
+other_main:
     mov APIC_ID, %eax
     shr $24, %eax
     mov %eax, other_apic_id

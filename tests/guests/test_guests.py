@@ -56,6 +56,7 @@ GUESTS = {
     "exceptions": ("exceptions.elf", [], GUEST_DONE),
     "timers": ("timers.elf", [], GUEST_DONE),
     "smp": ("smp.elf", ["--cpus", "2"], GUEST_DONE),
+    "locks": ("locks.elf", ["--cpus", "4"], GUEST_DONE),
     "reset": ("reset.elf", ["--initrd", "{initrd}"], GUEST_DONE),
     "devices": ("devices.elf", [], GUEST_DONE),
     "fw_cfg": ("fw_cfg.elf", [], GUEST_DONE),
@@ -125,6 +126,21 @@ def test_guest(name, accelerator, tmp_path):
     assert result.returncode == exit_code, result.stderr.decode()
     if name == "virtio_blk":
         assert changed_sectors(tmp_path / "disk") == CHANGED_SECTORS
+
+
+@pytest.mark.parametrize("tier", ["interpreter", "translator"])
+def test_locked_instructions_of_four_processors(tier, tmp_path):
+    if ACCELERATORS["soft"]:
+        pytest.skip(ACCELERATORS["soft"])
+    result = subprocess.run(
+        command(f"soft,tier={tier}", "locks-long.elf", ["--cpus", "4"], tmp_path),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=2 * GUEST_TIMEOUT_S,
+        check=False,
+    )
+    assert result.stdout.decode() == (EXPECTED / "locks.tap").read_text()
+    assert result.returncode == GUEST_DONE, result.stderr.decode()
 
 
 def changed_sectors(disk):

@@ -24,6 +24,7 @@ static int run(const char *script, const char *running, uint64_t timeout_ms)
     const struct boot_command command = {.arguments = arguments,
                                          .line = "up\n",
                                          .running = running,
+                                         .has_timer = running == NULL,
                                          .timeout_ms = timeout_ms,
                                          .interrupt_fd = -1};
 

@@ -49,6 +49,25 @@ static void deterministic_is_one_software_cpu(void **state)
     config_finish(&config);
 }
 
+static void the_lockstep_checker_wants_translated_code_of_one_vcpu(void **state)
+{
+    static const char refusal[] =
+        "--check compares translated code; use --accel soft, without --deterministic";
+    struct vm_config config;
+
+    (void)state;
+    expect_refused(WORDS("k", "--check", "1"), refusal);
+    expect_refused(WORDS("k", "--check", "1", "--accel", "soft,tier=interpreter"),
+                   refusal);
+    expect_refused(WORDS("k", "--check", "1", "--accel", "soft", "--deterministic"),
+                   refusal);
+    expect_refused(WORDS("k", "--check", "1", "--accel", "soft", "-c", "2"),
+                   "--check works with one vCPU only; use --cpus 1");
+    expect_parsed(&config, WORDS("k", "--check", "3", "--accel", "soft,tier=translator"));
+    assert_int_equal(config.check_every, 3);
+    config_finish(&config);
+}
+
 static void quiet_is_not_verbose(void **state)
 {
     (void)state;
@@ -146,6 +165,7 @@ int main(void)
         cmocka_unit_test(needs_something_to_boot),
         cmocka_unit_test(huge_pages_hold_no_maps),
         cmocka_unit_test(deterministic_is_one_software_cpu),
+        cmocka_unit_test(the_lockstep_checker_wants_translated_code_of_one_vcpu),
         cmocka_unit_test(quiet_is_not_verbose),
         cmocka_unit_test(compiles_the_boot_mark),
         cmocka_unit_test(checks_names),

@@ -269,7 +269,7 @@ static void blk_with(const char *engine)
                      0);
     race(&fixture, virtio_blk_device(blk));
     virtio_blk_end(blk);
-    assert_true(virtio_blk_has_ended(blk, -1));
+    assert_true(virtio_blk_has_ended(blk, 60000));
     guest_finish(&fixture.guest);
     virtio_blk_destroy(blk);
 }
