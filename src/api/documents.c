@@ -197,7 +197,7 @@ static json_t *process_object(const struct vm *vm)
     if (vm_memory_usage(vm, usage, &err) < 0)
         return json_null();
     kinds = json_object();
-    for (int kind = 0; kind < VM_USAGE_KINDS; kind++) {
+    for (enum vm_usage_kind kind = 0; kind < VM_USAGE_KINDS; kind++) {
         total.rss_bytes += usage[kind].rss_bytes;
         total.pss_bytes += usage[kind].pss_bytes;
         total.private_bytes += usage[kind].private_bytes;

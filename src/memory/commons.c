@@ -3,8 +3,9 @@
  * The library of common pages; see commons.h.
  *
  * A mark is 0, or a hash of a page's content: with MARK_PUBLISHED of the page that the
- * library holds, without it of the one that was seen last. Readers take no lock: a mark
- * is written whole, and after its page. There is one writer at a time.
+ * library holds, without it of the one that was seen last, and by which guest. Readers
+ * take no lock: a mark is written whole, and after its page. There is one writer at a
+ * time.
  */
 #include "memory/commons.h"
 
@@ -22,12 +23,17 @@
 #include "base/fd.h"
 #include "memory/memory_private.h"
 
+/* The parts of a mark. */
 #define MARK_PUBLISHED UINT64_C(1)
+#define MARK_GUEST_SHIFT 1
+#define MARK_GUEST (UINT64_C(0x7fff) << MARK_GUEST_SHIFT)
+#define MARK_HASH (~(MARK_PUBLISHED | MARK_GUEST))
 
 struct commons {
     int pages_fd; /* borrowed, as is the other one */
     int marks_fd;
     uint64_t size_bytes;
+    uint64_t guest; /* as a part of a mark */
     const char *name;
     bool writes; /* this process has the lock */
     _Atomic uint64_t *marks;
@@ -71,8 +77,8 @@ static int check_size(int fd, uint64_t size_bytes, bool writes, struct error *er
     return 0;
 }
 
-int commons_open(int pages_fd, int marks_fd, uint64_t size_bytes, const char *name,
-                 struct commons **commons, struct error *err)
+int commons_open(int pages_fd, int marks_fd, uint64_t size_bytes, uint16_t guest,
+                 const char *name, struct commons **commons, struct error *err)
 {
     size_t bytes = marks_bytes(size_bytes);
     struct commons *opened = calloc(1, sizeof(*opened));
@@ -82,6 +88,7 @@ int commons_open(int pages_fd, int marks_fd, uint64_t size_bytes, const char *na
     *opened = (struct commons){.pages_fd = pages_fd,
                                .marks_fd = marks_fd,
                                .size_bytes = size_bytes,
+                               .guest = (uint64_t)guest << MARK_GUEST_SHIFT & MARK_GUEST,
                                .name = name,
                                .writes = try_lock(marks_fd)};
     if (check_size(pages_fd, size_bytes, opened->writes, err) == 0 &&
@@ -127,7 +134,7 @@ const char *commons_name(const struct commons *commons)
     return commons->name;
 }
 
-/* Never 0, and even. Two pages with one hash cost a comparison, nothing else. */
+/* Never 0. Two pages with one hash cost a comparison, or a place in the library. */
 static uint64_t hash_page(const void *page)
 {
     uint64_t hash = 0;
@@ -139,7 +146,7 @@ static uint64_t hash_page(const void *page)
         /* The multiplier is 2^64 divided by the golden ratio. */
         hash = ((hash << 23 | hash >> 41) ^ word) * UINT64_C(0x9e3779b97f4a7c15);
     }
-    return (hash | MARK_PUBLISHED << 1) & ~MARK_PUBLISHED;
+    return (hash & MARK_HASH) != 0 ? hash & MARK_HASH : MARK_HASH;
 }
 
 static bool is_held(const struct commons *commons, uint64_t gpa, const void *page)
@@ -167,13 +174,12 @@ enum commons_answer commons_ask(struct commons *commons, uint64_t gpa, const voi
     seen = atomic_load(mark);
     hash = hash_page(page);
     if ((seen & MARK_PUBLISHED) != 0)
-        return seen == (hash | MARK_PUBLISHED) && is_held(commons, gpa, page)
-                   ? COMMONS_HELD
-                   : COMMONS_OTHER;
+        return (seen & MARK_HASH) == hash && is_held(commons, gpa, page) ? COMMONS_HELD
+                                                                         : COMMONS_OTHER;
     if (!commons->writes)
         return COMMONS_OTHER;
-    if (seen != hash) {
-        atomic_store(mark, hash);
+    if ((seen & MARK_HASH) != hash || (seen & MARK_GUEST) == commons->guest) {
+        atomic_store(mark, hash | commons->guest);
         return COMMONS_NOTED;
     }
     if (!write_page(commons, gpa, page))

@@ -25,10 +25,12 @@
 struct commons;
 
 /* Both files are open for reading and writing, and empty or those of an earlier library
- * for `size_bytes` of guest-physical space (whole pages). They are borrowed. `name`
- * (borrowed) is what a message about the library says. */
-int commons_open(int pages_fd, int marks_fd, uint64_t size_bytes, const char *name,
-                 struct commons **commons, struct error *err) MUST_CHECK;
+ * for `size_bytes` of guest-physical space (whole pages). They are borrowed. `guest`
+ * tells the one that is looked at from others: the same each time, and most likely none
+ * of theirs. `name` (borrowed) is what a message about the library says. */
+int commons_open(int pages_fd, int marks_fd, uint64_t size_bytes, uint16_t guest,
+                 const char *name, struct commons **commons,
+                 struct error *err) MUST_CHECK;
 void commons_close(struct commons *commons); /* accepts NULL */
 
 int commons_pages_fd(const struct commons *commons);

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -92,7 +93,8 @@ static int reclaim_with_library(struct vm *vm, struct memory_reclaimed *reclaime
     if (open_library(vm, &library, err) < 0)
         return err->code;
     status = commons_open(library.pages_fd, library.marks_fd,
-                          memory_reserved_bytes(vm->memory), library.path, &commons, err);
+                          memory_reserved_bytes(vm->memory), vm->reclaim.guest,
+                          library.path, &commons, err);
     if (status == 0)
         status = memory_reclaim(vm->memory, commons, reclaimed, err);
     commons_close(commons);
@@ -220,6 +222,8 @@ int vm_make_reclaim(struct vm *vm, struct error *err)
     vm->reclaim.timer = evtimer_new(loop_event_base(vm->loop), consider, vm);
     if (vm->reclaim.timer == NULL)
         return error_set(err, -ENOMEM, "out of memory for the main loop");
+    /* Any number will do: two guests with one do not find what they have in common. */
+    (void)!getrandom(&vm->reclaim.guest, sizeof(vm->reclaim.guest), 0);
     return 0;
 }
 

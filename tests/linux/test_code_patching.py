@@ -25,7 +25,7 @@ for round in $(seq 1 {ROUNDS}); do
     echo 1 >events/kprobes/enable
     [ $round = {ROUNDS} ] && echo function >current_tracer
     cat /proc/version >/dev/null
-    grep -c do_sys_openat2 trace >/dev/null && echo "round $round"
+    [ $(awk '{{ print $2 }}' kprobe_profile) -gt 0 ] && echo "round $round"
     echo nop >current_tracer
     echo 0 >events/kprobes/enable
     echo >kprobe_events

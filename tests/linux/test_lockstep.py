@@ -6,7 +6,6 @@ import subprocess
 
 import husk
 import initramfs
-import pytest
 import stock
 
 SECONDS = 240

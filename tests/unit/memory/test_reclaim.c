@@ -47,12 +47,13 @@ static struct library reopened(const struct library *library)
     return again;
 }
 
-static struct commons *open_or_fail(const struct library *library, uint64_t size_bytes)
+static struct commons *open_or_fail(const struct library *library, uint64_t size_bytes,
+                                    uint16_t guest)
 {
     struct commons *commons = NULL;
     struct error err = ERROR_NONE;
 
-    if (commons_open(library->pages_fd, library->marks_fd, size_bytes, "library",
+    if (commons_open(library->pages_fd, library->marks_fd, size_bytes, guest, "library",
                      &commons, &err) < 0)
         fail_msg("%s", err.text);
     return commons;
@@ -68,10 +69,17 @@ static struct memory_reclaimed reclaim(struct memory *memory, struct commons *co
     return reclaimed;
 }
 
+/* Each memory is a guest of its own. */
+static uint16_t guest_of(const struct memory *memory)
+{
+    return (uint16_t)((uintptr_t)memory >> 4);
+}
+
 static struct memory_reclaimed reclaim_with(struct memory *memory,
                                             const struct library *library)
 {
-    struct commons *commons = open_or_fail(library, LIBRARY_BYTES(memory));
+    struct commons *commons =
+        open_or_fail(library, LIBRARY_BYTES(memory), guest_of(memory));
     struct memory_reclaimed reclaimed = reclaim(memory, commons);
 
     commons_close(commons);
@@ -181,6 +189,27 @@ static void the_second_guest_shares_and_the_first_one_at_its_next_look(void **st
     drop_library(&library);
 }
 
+/* Its secrets must not get into a file. */
+static void a_guest_does_not_share_with_itself(void **state)
+{
+    struct memory *memory = small_memory();
+    struct library library = new_library();
+    char held = 'x';
+
+    (void)state;
+    fill(memory, 0, 's', 1);
+    for (int look = 0; look < 3; look++) {
+        struct memory_reclaimed reclaimed = reclaim_with(memory, &library);
+
+        assert_int_equal(reclaimed.common_bytes, 0);
+        assert_int_equal(reclaimed.noted_bytes, PAGE);
+    }
+    assert_int_equal(pread(library.pages_fd, &held, 1, 0), 1);
+    assert_int_equal(held, 0);
+    memory_destroy(memory);
+    drop_library(&library);
+}
+
 /* Two guests with 'k' in page 0, which is in the library and mapped. */
 static void share_page(struct memory *guests[2], const struct library *library)
 {
@@ -269,8 +298,8 @@ static void a_library_that_another_one_writes_is_only_read(void **state)
     struct memory *memory = small_memory();
     struct library library = new_library();
     struct library again = reopened(&library);
-    struct commons *writer = open_or_fail(&library, LIBRARY_BYTES(memory));
-    struct commons *reader = open_or_fail(&again, LIBRARY_BYTES(memory));
+    struct commons *writer = open_or_fail(&library, LIBRARY_BYTES(memory), 1);
+    struct commons *reader = open_or_fail(&again, LIBRARY_BYTES(memory), 2);
 
     (void)state;
     fill(memory, 0, 'k', 1);
@@ -286,13 +315,13 @@ static void a_library_that_another_one_writes_is_only_read(void **state)
 static void a_library_for_another_size_is_refused(void **state)
 {
     struct library library = new_library();
-    struct commons *commons = open_or_fail(&library, MIB);
+    struct commons *commons = open_or_fail(&library, MIB, 1);
     struct error err = ERROR_NONE;
 
     (void)state;
     commons_close(commons);
-    assert_int_equal(commons_open(library.pages_fd, library.marks_fd, 2 * MIB, "library",
-                                  &commons, &err),
+    assert_int_equal(commons_open(library.pages_fd, library.marks_fd, 2 * MIB, 1,
+                                  "library", &commons, &err),
                      -EINVAL);
     assert_string_equal(err.text,
                         "library: has 1048576 bytes where there should be 2097152");
@@ -324,6 +353,7 @@ int main(void)
         cmocka_unit_test(zeros_over_a_file_stay_zeros),
         cmocka_unit_test(a_page_with_one_byte_at_its_end_is_kept),
         cmocka_unit_test(the_second_guest_shares_and_the_first_one_at_its_next_look),
+        cmocka_unit_test(a_guest_does_not_share_with_itself),
         cmocka_unit_test(what_a_guest_writes_later_is_its_own),
         cmocka_unit_test(zeros_over_a_common_page_stay_zeros),
         cmocka_unit_test(a_reset_takes_common_pages_away),
