@@ -59,14 +59,14 @@ struct vm_config {
     char *cmdline; /* instead of the default, in front of `append` */
     uint64_t memory_bytes;
     uint64_t cpu_count;
-    char *accel;        /* auto kvm soft; soft,tier=auto|interpreter|translator */
+    char *accel;          /* auto kvm soft; soft,tier=auto|interpreter|translator */
     uint64_t check_every; /* translated blocks; 0: none */
-    bool deterministic; /* guest time is what the one vCPU has retired */
-    bool hpet;          /* there is a High Precision Event Timer */
-    char *images;       /* auto map copy */
-    char *transfer;     /* dma port */
-    char *console;      /* serial virtio none */
-    char *log_path;     /* console output goes there too */
+    bool deterministic;   /* guest time is what the one vCPU has retired */
+    bool hpet;            /* there is a High Precision Event Timer */
+    char *images;         /* auto map copy */
+    char *transfer;       /* dma port */
+    char *console;        /* serial virtio none */
+    char *log_path;       /* console output goes there too */
     char *name;
     uint64_t timeout_seconds; /* 0: none */
     bool no_reboot;

@@ -9,8 +9,8 @@
  * parts of files can be mapped over them copy-on-write. Other spans are a whole file
  * each: persistent memory.
  *
- * Threads: create, destroy, map, reset, reclaim, on_write on the thread that owns the VM, with no
- * vCPU running. read, write, slice, written: any thread.
+ * Threads: create, destroy, map, reset, reclaim, on_write on the thread that owns the VM,
+ * with no vCPU running. read, write, slice, written: any thread.
  */
 #ifndef HUSK_MEMORY_MEMORY_H
 #define HUSK_MEMORY_MEMORY_H
@@ -91,8 +91,8 @@ int memory_reclaim(struct memory *memory, struct commons *commons,
                    struct memory_reclaimed *reclaimed, struct error *err) MUST_CHECK;
 /* Not with huge pages, KSM or prefaulting: these ask for something else. */
 bool memory_may_reclaim(const struct memory *memory);
-/* Whether the page at `gpa` has been given back for one of a library, and RAM has not been
- * reset since. */
+/* Whether the page at `gpa` has been given back for one of a library, and RAM has not
+ * been reset since. */
 bool memory_is_common(const struct memory *memory, uint64_t gpa);
 /* The guest-physical space that a library of common pages is for. */
 uint64_t memory_reserved_bytes(const struct memory *memory);
@@ -137,7 +137,7 @@ void memory_slice_written(const struct memory *memory, const void *slice,
 struct memory_loss {
     uint64_t gpa;
     bool is_truncated; /* the file ends before it */
-    const char *file; /* the `name` of memory_map_file; valid as long as the memory */
+    const char *file;  /* the `name` of memory_map_file; valid as long as the memory */
 };
 
 /* `notify` is called on the faulting thread, in signal context, once: it may only write

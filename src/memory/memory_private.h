@@ -56,7 +56,8 @@ struct memory {
     size_t lasting_maps; /* the first ones, of spans that are files */
 
     /* Pages that lie over all of these, from the library of common pages: a bit each.
-     * NULL: none. Read by the signal handler, too; allocated and freed as `maps` change. */
+     * NULL: none. Read by the signal handler, too; allocated and freed as `maps` change.
+     */
     _Atomic uint64_t *common_pages;
     struct memory_map common; /* the library, from guest-physical 0 on */
 

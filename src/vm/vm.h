@@ -135,7 +135,8 @@ void vm_update_disks(struct vm *vm);
 /* What the process takes of the host's memory, by what it is for. */
 enum vm_usage_kind {
     VM_USAGE_RAM,     /* what the guest has written */
-    VM_USAGE_KERNEL,  /* pages of the kernel's file, or of its unpacked copy; of firmware */
+    VM_USAGE_KERNEL,  /* pages of the kernel's file, or of its unpacked copy; of firmware
+                       */
     VM_USAGE_INITRD,  /* of initrds and modules */
     VM_USAGE_COMMON,  /* of the library of common pages */
     VM_USAGE_PMEM,    /* of persistent memory */

@@ -64,7 +64,7 @@ enum vm_request {
 /* Of the loop's thread. */
 struct vm_reclaim {
     struct event *timer; /* NULL: not wanted */
-    uint16_t guest;       /* commons_open */
+    uint16_t guest;      /* commons_open */
     unsigned interval_seconds;
     uint64_t considered_ns;   /* when it fired last */
     uint64_t used_ns;         /* by the vCPUs, until then */
