@@ -121,7 +121,7 @@ void lockstep_abandon(struct soft_cpu *cpu)
  * soon after it was written. */
 static bool device_has_written(const struct lockstep *lockstep)
 {
-    static const struct timespec patience = {.tv_nsec = 100 * 1000 * 1000};
+    static const struct timespec patience = {.tv_nsec = 100000000};
 
     (void)nanosleep(&patience, NULL);
     return atomic_load(&lockstep->cpu->vm->device_writes) != lockstep->device_writes;
