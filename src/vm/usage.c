@@ -7,13 +7,11 @@
  * smaps counts them as anonymous.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/check.h"
+#include "base/smaps.h"
 #include "vm/vm_private.h"
 
 static const char *const kind_names[VM_USAGE_KINDS] = {
@@ -27,15 +25,6 @@ const char *vm_usage_kind_name(enum vm_usage_kind kind)
 {
     return kind_names[kind];
 }
-
-/* One mapping, as smaps has it. */
-struct mapping {
-    uintptr_t start;
-    bool has_file;
-    bool is_made; /* the file is in memory and has no name: translated code */
-    struct vm_usage usage;
-    uint64_t anonymous_bytes;
-};
 
 /* ---- what a mapping is for ---- */
 
@@ -98,31 +87,37 @@ static void add(struct vm_usage *to, struct vm_usage usage)
     to->private_bytes += usage.private_bytes;
 }
 
-static enum vm_usage_kind kind_of_own(const struct mapping *mapping)
+static enum vm_usage_kind kind_of_own(const struct smaps_mapping *mapping)
 {
-    if (!mapping->has_file || mapping->is_made)
+    if (!mapping->has_file || mapping->is_memory_file)
         return VM_USAGE_MONITOR; /* until move_code */
     return VM_USAGE_PROGRAM;
 }
 
 /* A memory file of our own is mapped twice, and so its pages count as shared. */
-static void count_made_as_private(struct mapping *mapping)
+static struct vm_usage usage_of(const struct smaps_mapping *mapping)
 {
-    if (mapping->is_made)
-        mapping->usage.rss_bytes = mapping->usage.private_bytes =
-            mapping->usage.pss_bytes;
+    uint64_t pss = mapping->pss_bytes;
+
+    if (mapping->is_memory_file)
+        return (struct vm_usage){pss, pss, pss};
+    return (struct vm_usage){mapping->rss_bytes, pss, mapping->private_bytes};
 }
 
-static void put_down(const struct vm *vm, struct mapping *mapping,
-                     struct vm_usage usage[VM_USAGE_KINDS])
+struct reading {
+    const struct vm *vm;
+    struct vm_usage *usage; /* of each kind */
+};
+
+static void put_down(void *context, const struct smaps_mapping *mapping)
 {
+    const struct reading *reading = context;
+    struct vm_usage *usage = reading->usage;
     uint64_t written = mapping->anonymous_bytes;
-    struct vm_usage rest;
+    struct vm_usage rest = usage_of(mapping);
     uint64_t gpa;
 
-    count_made_as_private(mapping);
-    rest = mapping->usage;
-    if (!find_gpa(vm, mapping->start, &gpa)) {
+    if (!find_gpa(reading->vm, (uintptr_t)mapping->start, &gpa)) {
         add(&usage[kind_of_own(mapping)], rest);
         return;
     }
@@ -134,51 +129,7 @@ static void put_down(const struct vm *vm, struct mapping *mapping,
     rest.rss_bytes -= min_u64(written, rest.rss_bytes);
     rest.pss_bytes -= min_u64(written, rest.pss_bytes);
     rest.private_bytes -= min_u64(written, rest.private_bytes);
-    add(&usage[kind_in_guest(vm, gpa)], rest);
-}
-
-/* ---- smaps (Linux, Documentation/filesystems/proc.rst) ---- */
-
-/* The value of a line "KEY:   123 kB". False: it is another line. */
-static bool read_size(const char *line, const char *key, uint64_t *size_bytes)
-{
-    size_t length = strlen(key);
-
-    if (strncmp(line, key, length) != 0 || line[length] != ':')
-        return false;
-    *size_bytes = strtoull(line + length + 1, NULL, 10) * KIB;
-    return true;
-}
-
-/* "START-END PERMISSIONS OFFSET DEVICE INODE [PATH]": the first line of a mapping. */
-static bool read_head(const char *line, struct mapping *mapping)
-{
-    uintptr_t start;
-    unsigned long inode;
-
-    if (sscanf(line, "%" SCNxPTR "-%*x %*s %*x %*s %lu", &start, &inode) != 2)
-        return false;
-    *mapping = (struct mapping){
-        .start = start,
-        .has_file = inode != 0,
-        .is_made = strstr(line, "/memfd:") != NULL,
-    };
-    return true;
-}
-
-static void read_field(const char *line, struct mapping *mapping)
-{
-    uint64_t size_bytes;
-
-    if (read_size(line, "Rss", &size_bytes))
-        mapping->usage.rss_bytes = size_bytes;
-    else if (read_size(line, "Pss", &size_bytes))
-        mapping->usage.pss_bytes = size_bytes;
-    else if (read_size(line, "Private_Clean", &size_bytes) ||
-             read_size(line, "Private_Dirty", &size_bytes))
-        mapping->usage.private_bytes += size_bytes;
-    else if (read_size(line, "Anonymous", &size_bytes))
-        mapping->anonymous_bytes = size_bytes;
+    add(&usage[kind_in_guest(reading->vm, gpa)], rest);
 }
 
 static void move_code(const struct vm *vm, struct vm_usage usage[VM_USAGE_KINDS])
@@ -196,24 +147,13 @@ static void move_code(const struct vm *vm, struct vm_usage usage[VM_USAGE_KINDS]
 int vm_memory_usage(const struct vm *vm, struct vm_usage usage[VM_USAGE_KINDS],
                     struct error *err)
 {
-    struct mapping mapping = {.start = 0};
+    struct reading reading = {.vm = vm, .usage = usage};
     FILE *file = fopen("/proc/self/smaps", "re");
-    char line[4096 + 128]; /* a path and what is in front of it */
 
     if (file == NULL)
         return error_set_errno(err, errno, "cannot open /proc/self/smaps");
     memset(usage, 0, VM_USAGE_KINDS * sizeof(usage[0]));
-    while (fgets(line, sizeof(line), file) != NULL) {
-        struct mapping next;
-
-        if (!read_head(line, &next)) {
-            read_field(line, &mapping);
-            continue;
-        }
-        put_down(vm, &mapping, usage);
-        mapping = next;
-    }
-    put_down(vm, &mapping, usage);
+    smaps_read(file, put_down, &reading);
     (void)fclose(file);
     move_code(vm, usage);
     return 0;
