@@ -177,10 +177,10 @@ enum commons_answer commons_ask(struct commons *commons, uint64_t gpa, const voi
         return (seen & MARK_HASH) == hash && is_held(commons, gpa, page) ? COMMONS_HELD
                                                                          : COMMONS_OTHER;
     if (!commons->writes)
-        return COMMONS_OTHER;
+        return COMMONS_LATER;
     if ((seen & MARK_HASH) != hash || (seen & MARK_GUEST) == commons->guest) {
         atomic_store(mark, hash | commons->guest);
-        return COMMONS_NOTED;
+        return COMMONS_LATER;
     }
     if (!write_page(commons, gpa, page))
         return COMMONS_OTHER;

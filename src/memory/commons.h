@@ -39,8 +39,9 @@ const char *commons_name(const struct commons *commons);
 
 enum commons_answer {
     COMMONS_HELD,  /* the library's page at `gpa` is this one */
-    COMMONS_NOTED, /* the first guest with it: the next one will find it */
-    COMMONS_OTHER, /* it has another page there, or cannot be written now */
+    COMMONS_LATER, /* it has none there: this one has been noted, for another guest to
+                      find, or could not be now */
+    COMMONS_OTHER, /* it has another one there, which will stay */
 };
 
 /* Looks for the page (4096 bytes that nobody changes meanwhile) at `gpa`. */

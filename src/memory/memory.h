@@ -84,8 +84,8 @@ int memory_reset(struct memory *memory, struct error *err) MUST_CHECK;
 struct memory_reclaimed {
     uint64_t zero_bytes;
     uint64_t common_bytes;
-    uint64_t noted_bytes; /* that `commons` has not yet, and the next guest may share */
-    uint64_t kept_bytes;  /* private still; with those of `noted_bytes` */
+    uint64_t later_bytes; /* that `commons` has not yet: the next look may share them */
+    uint64_t kept_bytes;  /* private still, those of `later_bytes` included */
 };
 int memory_reclaim(struct memory *memory, struct commons *commons,
                    struct memory_reclaimed *reclaimed, struct error *err) MUST_CHECK;

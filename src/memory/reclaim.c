@@ -61,8 +61,8 @@ static enum page_kind judge(struct pass *pass, uint64_t gpa)
     switch (commons_ask(pass->commons, gpa, page)) {
     case COMMONS_HELD:
         return PAGE_COMMON;
-    case COMMONS_NOTED:
-        pass->reclaimed->noted_bytes += PAGE_BYTES;
+    case COMMONS_LATER:
+        pass->reclaimed->later_bytes += PAGE_BYTES;
         return PAGE_KEEP;
     case COMMONS_OTHER:
         break;

@@ -29,6 +29,8 @@
 #define LAST_INTERVAL_SECONDS 64
 #define IDLE_SHARE 20
 
+#define USEC_PER_SECOND 1000000L
+
 /* A guest that has worked so long since the last look may have changed its memory. */
 #define WORTH_A_LOOK_NS (50 * NS_PER_MS)
 
@@ -142,7 +144,7 @@ static void look(struct vm *vm)
         vm->reclaim.looks++;
         vm->reclaim.zero_bytes += reclaimed.zero_bytes;
         vm->reclaim.common_bytes += reclaimed.common_bytes;
-        vm->reclaim.pending = reclaimed.noted_bytes > 0;
+        vm->reclaim.pending = reclaimed.later_bytes > 0;
         log_info("memory of the idle guest: %" PRIu64 " KiB were zero, %" PRIu64
                  " KiB are in the library, %" PRIu64 " KiB stay (%" PRIu64 " us)",
                  reclaimed.zero_bytes / KIB, reclaimed.common_bytes / KIB,
@@ -173,9 +175,14 @@ static uint64_t vcpu_time_ns(const struct vm *vm)
     return sum_ns;
 }
 
+/* Guests that were started together do not look together for ever: only one of them may
+ * write to the library. */
 static void arm(struct vm *vm)
 {
-    const struct timeval interval = {.tv_sec = vm->reclaim.interval_seconds};
+    const struct timeval interval = {
+        .tv_sec = vm->reclaim.interval_seconds,
+        .tv_usec = vm->reclaim.guest * USEC_PER_SECOND / (UINT16_MAX + 1),
+    };
 
     if (event_add(vm->reclaim.timer, &interval) < 0)
         log_warn("out of memory for the main loop: idle memory is not given back");

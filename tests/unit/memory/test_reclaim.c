@@ -173,7 +173,7 @@ static void the_second_guest_shares_and_the_first_one_at_its_next_look(void **st
 
     reclaimed = reclaim_with(first, &library);
     assert_int_equal(reclaimed.common_bytes, 0);
-    assert_int_equal(reclaimed.noted_bytes, 4 * PAGE);
+    assert_int_equal(reclaimed.later_bytes, 4 * PAGE);
     reclaimed = reclaim_with(second, &library);
     assert_int_equal(reclaimed.common_bytes, 3 * PAGE);
     assert_int_equal(reclaimed.kept_bytes, PAGE);
@@ -202,7 +202,7 @@ static void a_guest_does_not_share_with_itself(void **state)
         struct memory_reclaimed reclaimed = reclaim_with(memory, &library);
 
         assert_int_equal(reclaimed.common_bytes, 0);
-        assert_int_equal(reclaimed.noted_bytes, PAGE);
+        assert_int_equal(reclaimed.later_bytes, PAGE);
     }
     assert_int_equal(pread(library.pages_fd, &held, 1, 0), 1);
     assert_int_equal(held, 0);
@@ -300,11 +300,16 @@ static void a_library_that_another_one_writes_is_only_read(void **state)
     struct library again = reopened(&library);
     struct commons *writer = open_or_fail(&library, LIBRARY_BYTES(memory), 1);
     struct commons *reader = open_or_fail(&again, LIBRARY_BYTES(memory), 2);
+    uint64_t mark = 1;
 
     (void)state;
     fill(memory, 0, 'k', 1);
-    assert_int_equal(reclaim(memory, reader).noted_bytes, 0);
-    assert_int_equal(reclaim(memory, writer).noted_bytes, PAGE);
+    assert_int_equal(reclaim(memory, reader).later_bytes, PAGE);
+    assert_int_equal(pread(library.marks_fd, &mark, sizeof(mark), 0), sizeof(mark));
+    assert_true(mark == 0);
+    assert_int_equal(reclaim(memory, writer).later_bytes, PAGE);
+    assert_int_equal(pread(library.marks_fd, &mark, sizeof(mark), 0), sizeof(mark));
+    assert_true(mark != 0);
     commons_close(reader);
     commons_close(writer);
     memory_destroy(memory);
