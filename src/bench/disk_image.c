@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/fd.h"
+#include "bench/disk_measure.h"
 
 /* How much of its disk the guest reads to find its orders (tools/make-disk-bench-guest).
  */
@@ -18,9 +19,7 @@
 
 #define BLOCK_BYTES ((size_t)64 * KIB)
 
-const char disk_measure_script[] =
-#include "bench/disk_measure.h"
-    ;
+const char disk_measure_script[] = SCRIPT_TEXT;
 
 static int write_all(int fd, const void *bytes, size_t size_bytes)
 {

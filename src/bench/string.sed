@@ -1,4 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Turns lines of text into lines of a C string.
+# Turns lines of text into a macro, SCRIPT_TEXT: a C string of these lines.
+1i\
+#define SCRIPT_TEXT \\
 s/[\"]/\\&/g
-s/.*/"&\\n"/
+s/.*/    "&\\n"/
+$!s/$/ \\/
