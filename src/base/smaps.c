@@ -2,7 +2,6 @@
 /* Reading smaps; see smaps.h. */
 #include "base/smaps.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,20 +10,25 @@
 /* "START-END PERMISSIONS OFFSET DEVICE INODE [PATH]": the first line of a mapping. */
 static bool read_head(const char *line, struct smaps_mapping *mapping)
 {
-    uint64_t start;
+    char *rest;
+    uint64_t start = strtoull(line, &rest, 16);
     uint64_t end;
-    char permissions[5];
-    unsigned long inode;
+    const char *permissions;
+    int inode_at = -1;
 
-    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*x %*s %lu", &start, &end, permissions,
-               &inode) != 4)
+    if (rest == line || *rest != '-')
+        return false;
+    end = strtoull(rest + 1, &rest, 16);
+    permissions = rest + 1;
+    (void)sscanf(rest, " %*4s %*x %*s %n", &inode_at);
+    if (inode_at < 0)
         return false;
     *mapping = (struct smaps_mapping){
         .start = start,
         .end = end,
         .is_writable = permissions[1] == 'w',
         .is_executable = permissions[2] == 'x',
-        .has_file = inode != 0,
+        .has_file = strtoull(rest + inode_at, NULL, 10) != 0,
         .is_memory_file = strstr(line, "/memfd:") != NULL,
     };
     return true;

@@ -80,7 +80,8 @@ struct subject {
     const char *accel; /* husk's */
 };
 
-#define MAX_SUBJECTS (BENCH_MAX_ACCELS * BENCH_MAX_INSTANCE_COUNTS * ARRAY_SIZE(ways))
+#define MAX_SUBJECTS                                                                     \
+    ((size_t)BENCH_MAX_ACCELS * BENCH_MAX_INSTANCE_COUNTS * ARRAY_SIZE(ways))
 
 struct memory_bench {
     const struct bench_options *options;

@@ -105,18 +105,26 @@ int boot_fw_add_generated(struct boot_builder *builder, const struct boot_fw_ite
     return boot_fw_add_bytes(builder, 0, bytes, item->size_bytes, err);
 }
 
+/* The item is `value`, as many bytes of it as the item has. */
+static int add_value(struct boot_builder *builder, const struct boot_fw_item *item,
+                     uint64_t value, struct error *err)
+{
+    uint8_t *bytes = malloc(item->size_bytes);
+    uint8_t widest[8];
+
+    CHECK(item->size_bytes <= sizeof(widest));
+    store_le64(widest, value);
+    if (bytes != NULL)
+        memcpy(bytes, widest, item->size_bytes);
+    return boot_fw_add_generated(builder, item, bytes, err);
+}
+
 int boot_fw_add_number(struct boot_builder *builder, uint16_t key, const char *what,
                        uint64_t value, unsigned size_bytes, struct error *err)
 {
     const struct boot_fw_item item = {.key = key, .what = what, .size_bytes = size_bytes};
-    uint8_t *bytes = malloc(size_bytes);
-    uint8_t widest[8];
 
-    CHECK(size_bytes <= sizeof(widest));
-    store_le64(widest, value);
-    if (bytes != NULL)
-        memcpy(bytes, widest, size_bytes);
-    return boot_fw_add_generated(builder, &item, bytes, err);
+    return add_value(builder, &item, value, err);
 }
 
 /* ---- the memory map, as QEMU's file "etc/e820" has it ---- */
@@ -182,12 +190,9 @@ static int add_high_window(struct boot_builder *builder, struct error *err)
     const struct boot_fw_item item = {.name = "etc/reserved-memory-end",
                                       .what = "start of the 64-bit PCI window",
                                       .size_bytes = sizeof(uint64_t)};
-    uint64_t memory_end = boot_pmem_end(builder->plan);
-    uint8_t *bytes = malloc(item.size_bytes);
 
-    if (bytes != NULL)
-        store_le64(bytes, LAYOUT_PCI_HIGH_WINDOW_START(memory_end));
-    return boot_fw_add_generated(builder, &item, bytes, err);
+    return add_value(builder, &item,
+                     LAYOUT_PCI_HIGH_WINDOW_START(boot_pmem_end(builder->plan)), err);
 }
 
 int boot_fw_cfg_build(struct boot_builder *builder, struct error *err)

@@ -548,8 +548,8 @@ void virtio_pci_attach(struct virtio_pci *pci, struct virtio_device *device,
         .context = pci,
     };
     pci_function_init(&pci->function, &identity);
-    pci_function_add_bar(&pci->function, BAR_VIRTIO, PCI_BAR_32_BIT, PARTS * PART_BYTES,
-                         &bar_ops, pci);
+    pci_function_add_bar(&pci->function, BAR_VIRTIO, PCI_BAR_32_BIT,
+                         (uint64_t)PARTS * PART_BYTES, &bar_ops, pci);
     pci_function_add_msix(&pci->function, BAR_MSIX, device->ops->queue_count + 1);
     add_parts(pci);
     add_window(pci);

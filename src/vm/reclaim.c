@@ -88,7 +88,7 @@ static int open_library(const struct vm *vm, struct image_cache_library *library
 static int reclaim_with_library(struct vm *vm, struct memory_reclaimed *reclaimed,
                                 struct error *err)
 {
-    struct image_cache_library library;
+    struct image_cache_library library = {.pages_fd = -1, .marks_fd = -1};
     struct commons *commons = NULL;
     int status;
 
@@ -216,8 +216,8 @@ static void consider(int fd, short what, void *context)
             look(vm);
             state->used_at_look_ns = vcpu_time_ns(vm);
         }
-        state->interval_seconds =
-            (unsigned)min_u64(2 * state->interval_seconds, LAST_INTERVAL_SECONDS);
+        state->interval_seconds = (unsigned)min_u64(UINT64_C(2) * state->interval_seconds,
+                                                    LAST_INTERVAL_SECONDS);
     }
     arm(vm);
 }

@@ -100,7 +100,7 @@ int vm_memory_usage(const struct vm *vm, struct vm_usage usage[VM_USAGE_KINDS],
 {
     (void)vm;
     (void)err;
-    for (unsigned kind = 0; kind < VM_USAGE_KINDS; kind++)
+    for (uint64_t kind = 0; kind < VM_USAGE_KINDS; kind++)
         usage[kind] =
             (struct vm_usage){1000 * (kind + 1), 100 * (kind + 1), 10 * (kind + 1)};
     return 0;

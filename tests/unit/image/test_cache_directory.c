@@ -173,7 +173,7 @@ static void libraries_are_listed_limited_and_cleared_like_kernels(void **state)
     assert_int_equal(list_all(fixture).count, 2);
     assert_int_equal(list_all(fixture).entries[0].size_bytes, 3 * 4096);
 
-    fixture->options.limit_bytes = 4 * 4096;
+    fixture->options.limit_bytes = UINT64_C(4) * 4096;
     fill_library(fixture, "one kernel", 4);
     assert_int_equal(list_all(fixture).count, 1);
     assert_int_equal(count_names(fixture, ".elf"), 0);

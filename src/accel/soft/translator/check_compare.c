@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compares what a translated block has done with what the shadow has; see
  * check_private.h. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,8 +30,8 @@ static void find_first(struct difference *difference, const void *translated,
 
     while (memcmp(left + at, right + at, 8) == 0)
         at += 8;
-    (void)snprintf(difference->what, sizeof(difference->what), "%s%#llx", what,
-                   (unsigned long long)(start + at));
+    (void)snprintf(difference->what, sizeof(difference->what), "%s0x%" PRIx64, what,
+                   start + at);
     difference->translated = load_le64(left + at);
     difference->interpreted = load_le64(right + at);
 }

@@ -157,7 +157,7 @@ static uint32_t landing_with_flags(struct translator *translator, uint32_t targe
     struct emitter e = {.translator = translator, .flags = FLAGS_HOST};
     uint32_t start = translator->memory.cold.at;
 
-    if (code_area_left(&translator->memory.cold) < 2u * ENCODE_LIMIT)
+    if (code_area_left(&translator->memory.cold) < (size_t)2 * ENCODE_LIMIT)
         return 0;
     e.hot = open_cold(translator);
     emit_flags_to_state(&e);
