@@ -284,12 +284,12 @@ static void request_without_room_for_an_answer_gets_none(void **state)
     (void)state;
     create(&fixture, VIRTIO_PMEM_FLUSH_NONE);
     memory = fixture.guest.memory;
+    put32(&fixture, RESPONSE, UNTOUCHED);
     put_descriptor(memory, RING_DESCRIPTORS, 0, REQUEST, 4, 0, 0);
     make_available(memory, 0);
     put_descriptor(memory, RING_DESCRIPTORS, 1, REQUEST, 3, NEXT, 2); /* no whole type */
     put_descriptor(memory, RING_DESCRIPTORS, 2, RESPONSE, 2, WRITE, 0);
     make_available(memory, 1);
-    put32(&fixture, RESPONSE, UNTOUCHED);
     notify(&fixture);
     await_used(&fixture, 2);
     assert_int_equal(get32(memory, RING_USED + 8), 0);
