@@ -85,41 +85,43 @@ static int open_library(const struct vm *vm, struct image_cache_library *library
     return status;
 }
 
-static int reclaim_with_library(struct vm *vm, struct memory_reclaimed *reclaimed,
-                                struct error *err)
+static void give_up_library(struct vm *vm, struct error *err)
 {
-    struct image_cache_library library = {.pages_fd = -1, .marks_fd = -1};
-    struct commons *commons = NULL;
-    int status;
+    log_info("pages are not shared with other guests: %s", err->text);
+    vm->reclaim.without_library = true;
+    *err = (struct error)ERROR_NONE;
+}
 
-    if (open_library(vm, &library, err) < 0)
-        return err->code;
-    status = commons_open(library.pages_fd, library.marks_fd,
-                          memory_reserved_bytes(vm->memory), vm->reclaim.guest,
-                          library.path, &commons, err);
-    if (status == 0)
-        status = memory_reclaim(vm->memory, commons, reclaimed, err);
-    commons_close(commons);
-    image_cache_library_close(&library);
-    return status;
+/* NULL: there is none, or it is not wanted. The caller closes both. */
+static struct commons *open_commons(struct vm *vm, struct image_cache_library *library)
+{
+    struct commons *commons = NULL;
+    struct error err = ERROR_NONE;
+
+    if (vm->config->reclaim != CONFIG_RECLAIM_SHARE || vm->reclaim.without_library)
+        return NULL;
+    if (open_library(vm, library, &err) < 0 ||
+        commons_open(library->pages_fd, library->marks_fd,
+                     memory_reserved_bytes(vm->memory), vm->reclaim.guest, library->path,
+                     &commons, &err) < 0)
+        give_up_library(vm, &err);
+    return commons;
 }
 
 /* ---- a look ---- */
 
 /* Nobody writes to guest memory meanwhile. Without a library it is still worth it. */
-static void reclaim(struct vm *vm, struct memory_reclaimed *reclaimed)
+static void reclaim(struct vm *vm, struct commons *commons,
+                    struct memory_reclaimed *reclaimed)
 {
-    bool share =
-        vm->config->reclaim == CONFIG_RECLAIM_SHARE && !vm->reclaim.without_library;
     struct error err = ERROR_NONE;
 
-    if (share && reclaim_with_library(vm, reclaimed, &err) < 0) {
-        log_info("pages are not shared with other guests: %s", err.text);
-        vm->reclaim.without_library = true;
-        share = false;
-        err = (struct error)ERROR_NONE;
+    if (commons != NULL) {
+        if (memory_reclaim(vm->memory, commons, reclaimed, &err) == 0)
+            return;
+        give_up_library(vm, &err);
     }
-    if (!share && memory_reclaim(vm->memory, NULL, reclaimed, &err) < 0)
+    if (memory_reclaim(vm->memory, NULL, reclaimed, &err) < 0)
         log_info("memory of the idle guest: %s", err.text);
 }
 
@@ -131,14 +133,17 @@ static void forget_code(struct vm *vm)
         vm->accel->vcpu_forget_code(vm->vcpus[i].accel_vcpu);
 }
 
+/* The cache is looked through before the vCPUs are stopped, who need not wait for it. */
 static void look(struct vm *vm)
 {
+    struct image_cache_library library = {.pages_fd = -1, .marks_fd = -1};
+    struct commons *commons = open_commons(vm, &library);
     struct memory_reclaimed reclaimed = {.zero_bytes = 0};
     uint64_t start_ns = clock_monotonic_ns();
 
     vm_order_park(vm);
     if (vm_freeze_pci_devices(vm)) {
-        reclaim(vm, &reclaimed);
+        reclaim(vm, commons, &reclaimed);
         vm_thaw_pci_devices(vm);
         forget_code(vm);
         vm->reclaim.looks++;
@@ -155,6 +160,8 @@ static void look(struct vm *vm)
     /* As in vm_dump: a request that came meanwhile keeps the vCPUs parked. */
     if (atomic_load(&vm->requests) == 0)
         vm_order_run(vm);
+    commons_close(commons);
+    image_cache_library_close(&library);
 }
 
 /* ---- when ---- */
