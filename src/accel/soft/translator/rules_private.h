@@ -12,6 +12,8 @@ void push_flags(struct emitter *e);
  * host_checked() names then. */
 void stack_check_push(struct emitter *e);
 void stack_check_pop(struct emitter *e);
+/* The whole push of what is in SCRATCH, which comes through the check. */
+void stack_push_scratch(struct emitter *e);
 /* Writes a constant there. */
 void stack_put_constant(struct emitter *e, uint64_t value);
 /* Moves the stack pointer. */

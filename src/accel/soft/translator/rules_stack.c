@@ -59,17 +59,22 @@ static void push_register(struct emitter *e, unsigned number)
     stack_move(e, -8);
 }
 
-static void push_memory(struct emitter *e)
+void stack_push_scratch(struct emitter *e)
 {
-    emit_address(e);
-    emit_check(e, (struct access_check){.size = 8, .segment = e->instruction->segment});
-    encode_load(&e->hot, SCRATCH, host_checked());
     encode_store(&e->hot, STATE(translated.target), SCRATCH);
     stack_check_push(e);
     encode_lea(&e->hot, ADDRESS, host_checked(), true);
     encode_load(&e->hot, SCRATCH, STATE(translated.target));
     encode_store(&e->hot, host_at(ADDRESS, 0), SCRATCH);
     stack_move(e, -8);
+}
+
+static void push_memory(struct emitter *e)
+{
+    emit_address(e);
+    emit_check(e, (struct access_check){.size = 8, .segment = e->instruction->segment});
+    encode_load(&e->hot, SCRATCH, host_checked());
+    stack_push_scratch(e);
 }
 
 /* POP RSP: the value counts, not the moved pointer. */

@@ -96,10 +96,5 @@ void push_flags(struct emitter *e)
     add_flag(e, STATE(flags_status), 0);
     add_flag(e, STATE(flags_overflow), 11);
     add_flag(e, STATE(direction), 10);
-    encode_store(&e->hot, STATE(translated.target), SCRATCH);
-    stack_check_push(e);
-    encode_lea(&e->hot, ADDRESS, host_checked(), true);
-    encode_load(&e->hot, SCRATCH, STATE(translated.target));
-    encode_store(&e->hot, host_at(ADDRESS, 0), SCRATCH);
-    stack_move(e, -8);
+    stack_push_scratch(e);
 }
