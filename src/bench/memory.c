@@ -85,7 +85,6 @@ struct subject {
 
 struct memory_bench {
     const struct bench_options *options;
-    struct bench_subjects *subjects_report;
     struct subject subjects[MAX_SUBJECTS];
     size_t subject_count;
     char *kernel; /* vmlinux; paths, owned */
