@@ -46,7 +46,6 @@ static void describe_pci_host(struct aml *aml, const struct boot_options *option
     aml_name_eisa_id(aml, "_CID", "PNP0A03");
     aml_name_integer(aml, "_UID", 0);
     aml_name_integer(aml, "_BBN", 0);
-    aml_name(aml, "_CRS");
     resources = aml_resources_open(aml);
     aml_bus_window(aml, 0, 0);
     aml_io_ports(aml, LAYOUT_PORT_PCI_ADDRESS, 8);
@@ -71,7 +70,6 @@ static void describe_motherboard(struct aml *aml)
 
     aml_name_eisa_id(aml, "_HID", "PNP0C02");
     aml_name_integer(aml, "_UID", 0);
-    aml_name(aml, "_CRS");
     resources = aml_resources_open(aml);
     aml_memory32_fixed(aml, LAYOUT_ECAM_START, LAYOUT_ECAM_BYTES);
     aml_io_ports(aml, LAYOUT_PORT_ACPI_EVENT,
@@ -88,7 +86,6 @@ static void describe_isa_device(struct aml *aml, const char *name, const char *i
 
     aml_name_eisa_id(aml, "_HID", id);
     aml_name_integer(aml, "_UID", 0);
-    aml_name(aml, "_CRS");
     resources = aml_resources_open(aml);
     aml_io_ports(aml, port, port_count);
     aml_irq(aml, line);
@@ -135,7 +132,6 @@ static void describe_fw_cfg(struct aml *aml)
     aml_name(aml, "_HID");
     aml_string(aml, "QEMU0002");
     aml_name_integer(aml, "_STA", DEVICE_PRESENT_HIDDEN);
-    aml_name(aml, "_CRS");
     resources = aml_resources_open(aml);
     aml_io_ports(aml, LAYOUT_PORT_FW_CFG,
                  LAYOUT_PORT_FW_CFG_DMA + 8 - LAYOUT_PORT_FW_CFG);
@@ -151,7 +147,6 @@ static void describe_hpet(struct aml *aml)
 
     aml_name_eisa_id(aml, "_HID", "PNP0103");
     aml_name_integer(aml, "_UID", 0);
-    aml_name(aml, "_CRS");
     resources = aml_resources_open(aml);
     aml_memory32_fixed(aml, LAYOUT_HPET, LAYOUT_HPET_BYTES);
     aml_resources_close(aml, resources);

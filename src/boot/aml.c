@@ -201,6 +201,7 @@ struct aml_resources aml_resources_open(struct aml *aml)
 {
     struct aml_resources resources;
 
+    aml_name(aml, "_CRS");
     put_byte(aml, BUFFER_OP);
     resources.buffer = aml->used;
     put_byte(aml, WORD_PREFIX);

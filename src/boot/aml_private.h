@@ -34,8 +34,8 @@ void aml_eisa_id(struct aml *aml, const char *id); /* "PNP0A08" */
 void aml_name_integer(struct aml *aml, const char *name, uint32_t value);
 void aml_name_eisa_id(struct aml *aml, const char *name, const char *id);
 
-/* A resource template (ACPI 6.4, 6.4), the value of a _CRS: between open and close come
- * descriptors only. */
+/* _CRS, whose value is a resource template (ACPI 6.4, 6.2.2 and 6.4): between open and
+ * close come descriptors only. */
 struct aml_resources {
     size_t buffer;
     size_t size_at;
