@@ -21,6 +21,64 @@ void bench_arguments_append(struct bench_arguments *arguments, const char *const
     arguments->words[arguments->count] = NULL;
 }
 
+/* How husk and QEMU are told the same. */
+enum option {
+    OPTION_ACCEL,
+    OPTION_MEMORY,
+    OPTION_KERNEL,
+    OPTION_INITRAMFS,
+    OPTION_CMDLINE,
+    OPTION_COUNT
+};
+
+static const char *const husk_options[OPTION_COUNT] = {
+    [OPTION_ACCEL] = "--accel",     [OPTION_MEMORY] = "--memory",
+    [OPTION_KERNEL] = "--kernel",   [OPTION_INITRAMFS] = "--initrd",
+    [OPTION_CMDLINE] = "--cmdline",
+};
+
+static const char *const peer_options[OPTION_COUNT] = {
+    [OPTION_ACCEL] = "-accel",    [OPTION_MEMORY] = "-m",
+    [OPTION_KERNEL] = "-kernel",  [OPTION_INITRAMFS] = "-initrd",
+    [OPTION_CMDLINE] = "-append",
+};
+
+static void append_values(struct bench_arguments *arguments,
+                          const struct bench_machine *machine,
+                          const char *const options[OPTION_COUNT])
+{
+    const char *const values[OPTION_COUNT] = {
+        [OPTION_ACCEL] = machine->accel,     [OPTION_MEMORY] = machine->memory_mib,
+        [OPTION_KERNEL] = machine->kernel,   [OPTION_INITRAMFS] = machine->initramfs,
+        [OPTION_CMDLINE] = machine->cmdline,
+    };
+
+    for (size_t i = 0; i < OPTION_COUNT; i++)
+        if (values[i] != NULL)
+            bench_arguments_append(arguments,
+                                   (const char *[]){options[i], values[i], NULL});
+    if (machine->options != NULL)
+        bench_arguments_append(arguments, machine->options);
+}
+
+void bench_arguments_append_machine(struct bench_arguments *arguments,
+                                    const struct bench_machine *machine)
+{
+    if (machine->type == NULL) {
+        bench_arguments_append(arguments,
+                               (const char *[]){machine->program, "run", NULL});
+        append_values(arguments, machine, husk_options);
+        bench_arguments_append(arguments, (const char *[]){"--no-reboot", NULL});
+        return;
+    }
+    bench_arguments_append(arguments,
+                           (const char *[]){machine->program, "-M", machine->type, NULL});
+    append_values(arguments, machine, peer_options);
+    bench_arguments_append(
+        arguments, (const char *[]){"-display", "none", "-serial", "stdio", "-nodefaults",
+                                    "-no-user-config", "-no-reboot", NULL});
+}
+
 const char *bench_peer_accel(const char *husk_accel)
 {
     for (size_t i = 0; i < ARRAY_SIZE(accelerators); i++)

@@ -174,34 +174,37 @@ static const char *kernel_of(const struct boot *boot, const struct setup *setup)
     return setup->is_unpacked ? boot->unpacked_kernel : boot->kernel;
 }
 
-static void husk_arguments(const struct boot *boot, const struct subject *subject,
-                           struct bench_arguments *arguments)
+/* The word of its environment that goes in front of husk. */
+static const char *cache_of(const struct boot *boot, const struct setup *setup)
 {
-    bench_arguments_append(
-        arguments,
-        (const char *[]){
-            subject->setup->cache == CACHE_COLD ? boot->cold_cache : boot->warm_cache,
-            boot->options->husk, "run", "--accel", subject->accel, "--memory", MEMORY_MIB,
-            "--no-reboot", "--boot-timer=json", "--images", subject->way->argument,
-            "--kernel", kernel_of(boot, subject->setup), "--initrd", boot->initramfs,
-            "--append", KERNEL_ARGUMENTS, NULL});
+    return setup->cache == CACHE_COLD ? boot->cold_cache : boot->warm_cache;
 }
 
-static void peer_arguments(const struct boot *boot, const struct subject *subject,
-                           struct bench_arguments *arguments)
+static void choose_arguments(const struct boot *boot, const struct subject *subject,
+                             struct bench_arguments *arguments)
 {
-    bench_arguments_append(
-        arguments, (const char *[]){boot->options->peer, "-M", subject->way->argument,
-                                    "-accel", bench_peer_accel(subject->accel), "-kernel",
-                                    kernel_of(boot, subject->setup), "-initrd",
-                                    boot->initramfs, "-append", KERNEL_ARGUMENTS, NULL});
-    bench_arguments_append(arguments, (const char *[]){"-m", MEMORY_MIB, "-display",
-                                                       "none", "-serial", "stdio", NULL});
-    if (subject->way->is_traced)
+    const struct way *way = subject->way;
+    const char *const husk_options[] = {"--boot-timer=json", "--images", way->argument,
+                                        NULL};
+    static const char *const traced_options[] = {"-trace", "vm_state_notify", NULL};
+    struct bench_machine machine = {.program = boot->options->husk,
+                                    .accel = subject->accel,
+                                    .memory_mib = MEMORY_MIB,
+                                    .kernel = kernel_of(boot, subject->setup),
+                                    .initramfs = boot->initramfs,
+                                    .cmdline = KERNEL_ARGUMENTS,
+                                    .options = husk_options};
+
+    if (way->is_peer) {
+        machine.program = boot->options->peer;
+        machine.type = way->argument;
+        machine.accel = bench_peer_accel(subject->accel);
+        machine.options = way->is_traced ? traced_options : NULL;
+    } else {
         bench_arguments_append(arguments,
-                               (const char *[]){"-trace", "vm_state_notify", NULL});
-    bench_arguments_append(arguments, (const char *[]){"-nodefaults", "-no-user-config",
-                                                       "-no-reboot", NULL});
+                               (const char *[]){cache_of(boot, subject->setup), NULL});
+    }
+    bench_arguments_append_machine(arguments, &machine);
 }
 
 /* What a run with a cold cache has put there. */
@@ -227,10 +230,7 @@ static int run_subject(void *context, size_t index, double *values, struct error
         .interrupt_fd = boot->options->interrupt_fd};
     int status;
 
-    if (subject->way->is_peer)
-        peer_arguments(boot, subject, &arguments);
-    else
-        husk_arguments(boot, subject, &arguments);
+    choose_arguments(boot, subject, &arguments);
     status = boot_run(&command, values, err);
     if (subject->setup->cache == CACHE_COLD)
         empty_cold_cache(boot);

@@ -220,37 +220,19 @@ static void add_runners(struct cpu *cpu)
 static void choose_arguments(const struct cpu *cpu, const struct runner *runner,
                              struct bench_arguments *arguments)
 {
+    const struct bench_machine machine = {
+        .program = runner->is_peer ? cpu->options->peer : cpu->options->husk,
+        .type = runner->is_peer ? runner->way : NULL,
+        .accel = runner->is_peer ? runner->accel : runner->accel_option,
+        .memory_mib = MEMORY_MIB,
+        .kernel = cpu->kernel,
+        .initramfs = cpu->initramfs,
+        .cmdline = KERNEL_ARGUMENTS};
+
     if (runner->is_host)
         bench_arguments_append(arguments, (const char *[]){cpu->executable, NULL});
-    else if (runner->is_peer)
-        bench_arguments_append(arguments, (const char *[]){cpu->options->peer,
-                                                           "-M",
-                                                           runner->way,
-                                                           "-accel",
-                                                           runner->accel,
-                                                           "-m",
-                                                           MEMORY_MIB,
-                                                           "-nodefaults",
-                                                           "-no-user-config",
-                                                           "-display",
-                                                           "none",
-                                                           "-serial",
-                                                           "stdio",
-                                                           "-no-reboot",
-                                                           "-kernel",
-                                                           cpu->kernel,
-                                                           "-initrd",
-                                                           cpu->initramfs,
-                                                           "-append",
-                                                           KERNEL_ARGUMENTS,
-                                                           NULL});
     else
-        bench_arguments_append(arguments,
-                               (const char *[]){cpu->options->husk, "run", "--accel",
-                                                runner->accel_option, "--memory",
-                                                MEMORY_MIB, "--no-reboot", "--kernel",
-                                                cpu->kernel, "--initrd", cpu->initramfs,
-                                                "--append", KERNEL_ARGUMENTS, NULL});
+        bench_arguments_append_machine(arguments, &machine);
 }
 
 /* What has not started once is not tried again. */

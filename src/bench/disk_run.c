@@ -31,9 +31,7 @@
 /* The kernel and twice the initramfs, which is unpacked to half of it at most. */
 #define MEMORY_MIB "384"
 
-/* Of these husk adds the first by itself. */
-#define PEER_WORDS "console=ttyS0 quiet loglevel=0"
-#define GUEST_WORDS "quiet loglevel=0"
+#define KERNEL_ARGUMENTS "console=ttyS0 quiet loglevel=0"
 
 /* What arguments are made of. */
 #define NAME_BYTES ((size_t)2 * PATH_MAX)
@@ -243,21 +241,32 @@ static void write_name(const char *path, char name[NAME_BYTES])
     name[used] = '\0';
 }
 
+static void append_machine(const struct run *run, const char *program, const char *type,
+                           const char *const *options, struct bench_arguments *arguments)
+{
+    const struct bench_machine machine = {.program = program,
+                                          .type = type,
+                                          .accel = run->subject->accel,
+                                          .memory_mib = MEMORY_MIB,
+                                          .kernel = run->setup->kernel,
+                                          .initramfs = run->setup->initramfs,
+                                          .cmdline = KERNEL_ARGUMENTS,
+                                          .options = options};
+
+    bench_arguments_append_machine(arguments, &machine);
+}
+
 static void husk_arguments(struct run *run, struct bench_arguments *arguments)
 {
     const struct disk_setup *setup = run->setup;
     struct texts *texts = &run->texts;
+    const char *const options[] = {"--name", texts->name, "--disk", texts->disk, NULL};
 
     (void)snprintf(texts->name, sizeof(texts->name), "bench-disk-%ld", (long)getpid());
     write_name(setup->image, texts->image);
     (void)snprintf(texts->disk, sizeof(texts->disk), "%s,engine=%s", texts->image,
                    run->subject->engine);
-    bench_arguments_append(
-        arguments,
-        (const char *[]){setup->options->husk, "run", "--accel", run->subject->accel,
-                         "--memory", MEMORY_MIB, "--name", texts->name, "--kernel",
-                         setup->kernel, "--initrd", setup->initramfs, "--append",
-                         GUEST_WORDS, "--disk", texts->disk, NULL});
+    append_machine(run, setup->options->husk, NULL, options, arguments);
 }
 
 /* As those advise who want QEMU's disks fast: a thread for the disk, requests to the host
@@ -266,39 +275,16 @@ static void peer_arguments(struct run *run, struct bench_arguments *arguments)
 {
     const struct disk_setup *setup = run->setup;
     struct texts *texts = &run->texts;
+    const char *const options[] = {"-object", "iothread,id=disks",
+                                   "-drive",  texts->disk,
+                                   "-device", "virtio-blk-pci,drive=disk,iothread=disks",
+                                   NULL};
 
     write_name(setup->image, texts->image);
     (void)snprintf(texts->disk, sizeof(texts->disk),
                    "if=none,id=disk,format=raw,file=%s,cache=%s,aio=%s", texts->image,
                    run->subject->cache, run->subject->engine);
-    bench_arguments_append(arguments,
-                           (const char *[]){setup->options->peer,
-                                            "-M",
-                                            "q35",
-                                            "-accel",
-                                            run->subject->accel,
-                                            "-m",
-                                            MEMORY_MIB,
-                                            "-nodefaults",
-                                            "-no-user-config",
-                                            "-display",
-                                            "none",
-                                            "-serial",
-                                            "stdio",
-                                            "-no-reboot",
-                                            "-kernel",
-                                            setup->kernel,
-                                            "-initrd",
-                                            setup->initramfs,
-                                            "-append",
-                                            PEER_WORDS,
-                                            "-object",
-                                            "iothread,id=disks",
-                                            "-drive",
-                                            texts->disk,
-                                            "-device",
-                                            "virtio-blk-pci,drive=disk,iothread=disks",
-                                            NULL});
+    append_machine(run, setup->options->peer, "q35", options, arguments);
 }
 
 static int prepare_image(const struct disk_setup *setup, struct error *err)

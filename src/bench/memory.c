@@ -28,7 +28,8 @@
 #define USER_LINE "husk-bench ready"
 
 #define KERNEL_ARGUMENTS "console=ttyS0 quiet panic=-1"
-#define MEMORY_MIB 1024
+#define MEMORY_MIB "1024"
+#define MEMORY_BYTES GIB
 
 #define BOOT_TIMEOUT_MS 600000
 #define UNPACK_TIMEOUT_MS 120000
@@ -191,40 +192,22 @@ static void remove_files(struct memory_bench *bench)
 static int start_one(const struct memory_bench *bench, const struct subject *subject,
                      struct bench_session *session, struct error *err)
 {
-    char memory[16];
     struct bench_arguments arguments = {.count = 0};
+    struct bench_machine machine = {.program = bench->options->husk,
+                                    .accel = subject->accel,
+                                    .memory_mib = MEMORY_MIB,
+                                    .kernel = bench->kernel,
+                                    .initramfs = bench->initramfs,
+                                    .cmdline = KERNEL_ARGUMENTS};
 
-    (void)snprintf(memory, sizeof(memory), "%d", MEMORY_MIB);
-    if (!subject->way->is_peer)
-        bench_arguments_append(&arguments,
-                               (const char *[]){bench->cache, bench->options->husk, "run",
-                                                "--accel", subject->accel, "--memory",
-                                                memory, "--kernel", bench->kernel,
-                                                "--initrd", bench->initramfs, "--cmdline",
-                                                KERNEL_ARGUMENTS, NULL});
-    else
-        bench_arguments_append(&arguments,
-                               (const char *[]){bench->options->peer,
-                                                "-M",
-                                                subject->way->argument,
-                                                "-accel",
-                                                bench_peer_accel(subject->accel),
-                                                "-m",
-                                                memory,
-                                                "-nodefaults",
-                                                "-no-user-config",
-                                                "-no-reboot",
-                                                "-display",
-                                                "none",
-                                                "-serial",
-                                                "stdio",
-                                                "-kernel",
-                                                bench->kernel,
-                                                "-initrd",
-                                                bench->initramfs,
-                                                "-append",
-                                                KERNEL_ARGUMENTS,
-                                                NULL});
+    if (subject->way->is_peer) {
+        machine.program = bench->options->peer;
+        machine.type = subject->way->argument;
+        machine.accel = bench_peer_accel(subject->accel);
+    } else {
+        bench_arguments_append(&arguments, (const char *[]){bench->cache, NULL});
+    }
+    bench_arguments_append_machine(&arguments, &machine);
     return bench_session_open(session, arguments.words, bench->options->interrupt_fd,
                               err);
 }
@@ -292,7 +275,7 @@ static int measure_memory(const struct bench_session *sessions,
     double share = (double)MIB * (double)subject->instances;
 
     for (size_t i = 0; i < subject->instances; i++)
-        if (smaps_add(sessions[i].child.pid, MEMORY_MIB * MIB, &sum, err) < 0)
+        if (smaps_add(sessions[i].child.pid, MEMORY_BYTES, &sum, err) < 0)
             return err->code;
     values[MEASURE_RSS] = (double)sum.rss_bytes / share;
     values[MEASURE_PSS] = (double)sum.pss_bytes / share;

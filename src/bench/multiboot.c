@@ -61,23 +61,30 @@ static const struct payload payloads[] = {
 
 struct way {
     const char *name;
-    const char *arguments[4]; /* NULL-terminated */
-    bool needs_firmware;      /* --firmware and a file go in front */
+    const char *type;       /* the peer's -M; NULL: husk's way */
+    const char *options[3]; /* NULL-terminated */
+    bool needs_firmware;    /* --firmware and a file go with them */
 };
 
 static const struct way husk_ways[] = {
-    {"placed", {"--protocol", "multiboot1"}, false},
-    {"firmware dma", {"--transfer", "dma"}, true},
-    {"firmware port", {"--transfer", "port"}, true},
+    {"placed", NULL, {"--protocol", "multiboot1"}, false},
+    {"firmware dma", NULL, {"--transfer", "dma"}, true},
+    {"firmware port", NULL, {"--transfer", "port"}, true},
 };
 
 /* From version 2.7 on, QEMU's machines copy a Multiboot kernel by DMA (fw_cfg's property
  * dma_enabled alone would leave the option ROM that asks for DMA, and hang). */
 static const struct way peer_ways[] = {
-    {"q35 dma", {"-M", "q35"}, false},
-    {"q35 port", {"-M", "pc-q35-2.6"}, false},
-    {"microvm", {"-M", "microvm"}, false},
+    {"q35 dma", "q35", {NULL}, false},
+    {"q35 port", "pc-q35-2.6", {NULL}, false},
+    {"microvm", "microvm", {NULL}, false},
 };
+
+/* By which the guest ends its program. */
+static const char *const husk_options[] = {"--debug-exit", "0xf4", "--boot-timer=json",
+                                           NULL};
+static const char *const peer_options[] = {
+    "-device", "isa-debug-exit,iobase=0xf4,iosize=0x04", NULL};
 
 /* Debian's packages seabios and qemu-system-data. */
 static const char *const firmware_files[] = {
@@ -193,47 +200,42 @@ static const char *find_firmware(void)
     return NULL;
 }
 
-static int husk_arguments(const struct multiboot *bench, const struct bench_row *row,
-                          const struct start *start, struct bench_arguments *arguments,
-                          struct error *err)
+/* The file that goes with --firmware; *firmware is NULL if the way needs none. */
+static int choose_firmware(const struct way *way, const char **firmware,
+                           struct error *err)
 {
-    const char *kernel = bench->images[start->payload->kernel].path;
-    const char *firmware = start->way->needs_firmware ? find_firmware() : NULL;
-
-    if (start->way->needs_firmware && firmware == NULL)
+    *firmware = way->needs_firmware ? find_firmware() : NULL;
+    if (way->needs_firmware && *firmware == NULL)
         return error_set(err, ENOENT, "no SeaBIOS here; Debian's package is seabios");
-    bench_arguments_append(
-        arguments, (const char *[]){bench->options->husk, "run", "--accel", row->accel,
-                                    "--memory", MEMORY_MIB, "--debug-exit", "0xf4",
-                                    "--boot-timer=json", "--kernel", kernel, NULL});
-    if (firmware != NULL)
-        bench_arguments_append(arguments, (const char *[]){"--firmware", firmware, NULL});
-    bench_arguments_append(arguments, start->way->arguments);
-    if (start->payload->module != NO_MODULE)
-        bench_arguments_append(
-            arguments, (const char *[]){
-                           "--initrd", bench->images[start->payload->module].path, NULL});
     return 0;
 }
 
-/* No device that a kernel of this kind would not use. */
-static void peer_arguments(const struct multiboot *bench, const struct bench_row *row,
-                           const struct start *start, struct bench_arguments *arguments)
+static int choose_arguments(const struct multiboot *bench, const struct bench_row *row,
+                            const struct start *start, struct bench_arguments *arguments,
+                            struct error *err)
 {
-    const char *kernel = bench->images[start->payload->kernel].path;
+    const struct payload *payload = start->payload;
+    struct bench_arguments options = {.count = 0};
+    const struct bench_machine machine = {
+        .program = row->is_peer ? bench->options->peer : bench->options->husk,
+        .type = start->way->type,
+        .accel = row->accel,
+        .memory_mib = MEMORY_MIB,
+        .kernel = bench->images[payload->kernel].path,
+        .initramfs =
+            payload->module == NO_MODULE ? NULL : bench->images[payload->module].path,
+        .options = options.words,
+    };
+    const char *firmware;
 
-    bench_arguments_append(arguments, (const char *[]){bench->options->peer, NULL});
-    bench_arguments_append(arguments, start->way->arguments);
-    bench_arguments_append(arguments,
-                           (const char *[]){"-accel", row->accel, "-m", MEMORY_MIB,
-                                            "-nodefaults", "-no-user-config", "-display",
-                                            "none", "-serial", "stdio", "-device",
-                                            "isa-debug-exit,iobase=0xf4,iosize=0x04",
-                                            "-kernel", kernel, NULL});
-    if (start->payload->module != NO_MODULE)
-        bench_arguments_append(
-            arguments, (const char *[]){
-                           "-initrd", bench->images[start->payload->module].path, NULL});
+    if (choose_firmware(start->way, &firmware, err) < 0)
+        return err->code;
+    bench_arguments_append(&options, row->is_peer ? peer_options : husk_options);
+    bench_arguments_append(&options, start->way->options);
+    if (firmware != NULL)
+        bench_arguments_append(&options, (const char *[]){"--firmware", firmware, NULL});
+    bench_arguments_append_machine(arguments, &machine);
+    return 0;
 }
 
 static uint64_t count_of(const json_t *counters, const char *key)
@@ -276,11 +278,8 @@ static int measure_row(void *context, size_t index, double *sample_ms, struct er
     guest_image_line(
         &bench->images[payload->kernel],
         payload->module == NO_MODULE ? NULL : &bench->images[payload->module], line);
-    if (row->is_peer)
-        peer_arguments(bench, row, start, &arguments);
-    else if (husk_arguments(bench, row, start, &arguments, err) < 0)
-        return err->code;
-    if (bench_process_run(&command, &process, err) < 0)
+    if (choose_arguments(bench, row, start, &arguments, err) < 0 ||
+        bench_process_run(&command, &process, err) < 0)
         return err->code;
     if (!row->is_peer)
         read_counters(process.errors.bytes, &row->counters);
