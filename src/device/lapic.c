@@ -84,6 +84,7 @@ int lapic_init(struct lapic *lapic, struct apic_bus *bus, uint32_t index,
         .index = index,
         .clock = clock,
         .source = lapic_source,
+        .timer_ns = MACHINE_TIMER_OFF,
     };
     lapic->source.context = lapic;
     if (machine_timer_init(&lapic->timer, clock, lapic_timer_expired, lapic, err) < 0)

@@ -86,6 +86,7 @@ struct lapic {
     uint32_t initial_count;
     uint32_t divide;
     uint64_t deadline_ns;  /* when the count is 0 next; MACHINE_TIMER_OFF: stopped */
+    uint64_t timer_ns;     /* what `timer` is set to */
     uint64_t tsc_deadline; /* IA32_TSC_DEADLINE; 0: not armed */
 };
 
@@ -146,6 +147,9 @@ void lapic_timer_settle(struct lapic *lapic);
 /* The LVT entry had the mode bits `before`. */
 void lapic_timer_mode_changed(struct lapic *lapic, uint32_t before);
 void lapic_timer_stop(struct lapic *lapic);
+/* A processor that halts waits by itself (struct irq_source). */
+uint64_t lapic_timer_suspend(struct lapic *lapic);
+void lapic_timer_resume(struct lapic *lapic);
 uint32_t lapic_timer_current(const struct lapic *lapic);
 void lapic_timer_set_deadline(struct lapic *lapic, uint64_t tsc);
 

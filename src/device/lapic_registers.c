@@ -508,6 +508,28 @@ static void set_priority(void *context, uint8_t priority)
     pthread_mutex_unlock(&lapic->bus->lock);
 }
 
+static uint64_t fall_asleep(void *context)
+{
+    struct lapic *lapic = context;
+    uint64_t due_ns;
+
+    pthread_mutex_lock(&lapic->bus->lock);
+    due_ns = lapic_timer_suspend(lapic);
+    pthread_mutex_unlock(&lapic->bus->lock);
+    return due_ns;
+}
+
+static void wake_up(void *context)
+{
+    struct lapic *lapic = context;
+
+    pthread_mutex_lock(&lapic->bus->lock);
+    lapic_timer_resume(lapic);
+    pthread_mutex_unlock(&lapic->bus->lock);
+}
+
+_Static_assert(IRQ_NOT_DUE == MACHINE_TIMER_OFF, "one value for \"not at all\"");
+
 const struct irq_source lapic_source = {
     .acknowledge = acknowledge,
     .read_msr = read_msr,
@@ -517,4 +539,6 @@ const struct irq_source lapic_source = {
     .send = send,
     .get_priority = get_priority,
     .set_priority = set_priority,
+    .fall_asleep = fall_asleep,
+    .wake_up = wake_up,
 };

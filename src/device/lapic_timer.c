@@ -37,16 +37,25 @@ static uint64_t period_ns(const struct lapic *lapic)
     return (uint64_t)lapic->initial_count << divide_shift(lapic);
 }
 
+/* Which is a system call, so only if it changes anything. */
+static void set_timer(struct lapic *lapic, uint64_t at_ns)
+{
+    if (at_ns == lapic->timer_ns)
+        return;
+    lapic->timer_ns = at_ns;
+    machine_timer_set(&lapic->timer, at_ns);
+}
+
 void lapic_timer_stop(struct lapic *lapic)
 {
     lapic->deadline_ns = MACHINE_TIMER_OFF;
-    machine_timer_set(&lapic->timer, MACHINE_TIMER_OFF);
+    set_timer(lapic, MACHINE_TIMER_OFF);
 }
 
 static void run_until(struct lapic *lapic, uint64_t deadline_ns)
 {
     lapic->deadline_ns = deadline_ns;
-    machine_timer_set(&lapic->timer, deadline_ns);
+    set_timer(lapic, deadline_ns);
 }
 
 /* The deadline moved on to the first end of a period behind `now_ns`. */
@@ -164,8 +173,7 @@ void lapic_timer_settle(struct lapic *lapic)
         return;
     if (mode_of(lapic) == LVT_TIMER_PERIODIC) {
         lapic->deadline_ns = next_period(lapic, now_ns);
-        machine_timer_set(&lapic->timer,
-                          max_u64(lapic->deadline_ns, now_ns + SHORTEST_TIMER_NS));
+        set_timer(lapic, max_u64(lapic->deadline_ns, now_ns + SHORTEST_TIMER_NS));
     } else if (mode_of(lapic) != LVT_TIMER_DEADLINE || tsc_has_arrived(lapic)) {
         lapic->tsc_deadline = 0;
         lapic_timer_stop(lapic);
@@ -173,6 +181,24 @@ void lapic_timer_settle(struct lapic *lapic)
         return;
     }
     lapic_raise_local(lapic, LVT_TIMER);
+}
+
+/* ---- while the processor halts
+ * ---------------------------------------------------------------------- */
+
+uint64_t lapic_timer_suspend(struct lapic *lapic)
+{
+    uint64_t due_ns = lapic->timer_ns;
+
+    set_timer(lapic, MACHINE_TIMER_OFF);
+    return due_ns;
+}
+
+void lapic_timer_resume(struct lapic *lapic)
+{
+    lapic_timer_settle(lapic);
+    if (lapic->timer_ns == MACHINE_TIMER_OFF)
+        set_timer(lapic, lapic->deadline_ns);
 }
 
 void lapic_timer_expired(void *context)

@@ -31,7 +31,14 @@ struct irq_source {
     /* Task priority, bits 7..4 of TPR, as CR8 has it. */
     uint8_t (*get_priority)(void *context);
     void (*set_priority)(void *context, uint8_t priority);
+    /* The processor halts, with the host's time: until it wakes up, the APIC's timer is
+     * its own affair. When that is due, in clock_monotonic_ns, or IRQ_NOT_DUE. */
+    uint64_t (*fall_asleep)(void *context);
+    /* It goes on: what is due by now is raised, for the rest the timer comes again. */
+    void (*wake_up)(void *context);
 };
+
+#define IRQ_NOT_DUE UINT64_MAX
 
 /* What a local APIC tells its processor, on any thread. */
 enum irq_event {

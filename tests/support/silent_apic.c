@@ -62,6 +62,17 @@ static void set_priority(void *context, uint8_t priority)
     (void)priority;
 }
 
+static uint64_t fall_asleep(void *context)
+{
+    (void)context;
+    return IRQ_NOT_DUE;
+}
+
+static void wake_up(void *context)
+{
+    (void)context;
+}
+
 struct irq_source silent_apic(void *context)
 {
     return (struct irq_source){
@@ -74,5 +85,7 @@ struct irq_source silent_apic(void *context)
         .send = send_command,
         .get_priority = get_priority,
         .set_priority = set_priority,
+        .fall_asleep = fall_asleep,
+        .wake_up = wake_up,
     };
 }

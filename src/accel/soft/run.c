@@ -6,8 +6,10 @@
  * (flow_private.h). Anything inside an instruction that cannot go on leaves by longjmp to
  * soft_cpu_run.
  */
+#include <errno.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "accel/soft/blocks_private.h"
@@ -18,6 +20,7 @@
 #include "accel/soft/translator/translator_private.h"
 #include "accel/soft/translator/vectors_private.h"
 #include "base/check.h"
+#include "base/clock.h"
 
 /* ---- leaving an instruction
  * ---------------------------------------------------------------- */
@@ -75,9 +78,23 @@ void soft_run_alone(struct soft_cpu *cpu, const struct uop *uop)
 /* ---- attention
  * ------------------------------------------------------------------------------- */
 
-static void futex(_Atomic uint32_t *word, int operation, uint32_t value)
+static void wake_thread(_Atomic uint32_t *word)
 {
-    (void)syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
+    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+/* While *word is `value`, but not beyond `end_ns` by the monotonic clock. False: that has
+ * come. */
+static bool wait_for_change(_Atomic uint32_t *word, uint32_t value, uint64_t end_ns)
+{
+    const struct timespec end = {.tv_sec = (time_t)(end_ns / NS_PER_SECOND),
+                                 .tv_nsec = (long)(end_ns % NS_PER_SECOND)};
+    /* FUTEX_WAIT would count from now; FUTEX_WAIT_BITSET takes a time (futex(2)). */
+    long status =
+        syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value,
+                end_ns == IRQ_NOT_DUE ? NULL : &end, NULL, FUTEX_BITSET_MATCH_ANY);
+
+    return status == 0 || errno != ETIMEDOUT;
 }
 
 void soft_cpu_attend(struct soft_cpu *cpu, enum soft_attention bits)
@@ -86,7 +103,7 @@ void soft_cpu_attend(struct soft_cpu *cpu, enum soft_attention bits)
     /* Pairs with sleep_until_attention: it says that it sleeps before it looks at
      * `attention`. */
     if (atomic_load(&cpu->sleeping))
-        futex(&cpu->attention, FUTEX_WAKE, INT32_MAX);
+        wake_thread(&cpu->attention);
 }
 
 /* What ends a HLT. The other bits may stay set meanwhile. */
@@ -101,14 +118,16 @@ static uint32_t wake_bits(const struct soft_cpu *cpu)
     return bits;
 }
 
-static void sleep_until_attention(struct soft_cpu *cpu)
+/* Or until `end_ns`. */
+static void sleep_until_attention(struct soft_cpu *cpu, uint64_t end_ns)
 {
     uint32_t bits = wake_bits(cpu);
     uint32_t attention;
 
     atomic_store(&cpu->sleeping, true);
     while (((attention = atomic_load(&cpu->attention)) & bits) == 0)
-        futex(&cpu->attention, FUTEX_WAIT, attention);
+        if (!wait_for_change(&cpu->attention, attention, end_ns))
+            break;
     atomic_store(&cpu->sleeping, false);
 }
 
@@ -277,15 +296,22 @@ static void run_on(struct soft_cpu *cpu)
         run_blocks(cpu, cpu->mode, budget);
 }
 
-/* HLT: until the next deadline if the VM is deterministic, where none sleeps. */
+/* HLT: until the next deadline if the VM is deterministic, where none sleeps. Otherwise
+ * the thread waits for its own local APIC's timer: no other has to wake up for it. */
 static void idle(struct soft_cpu *cpu)
 {
-    bool waits = cpu->activity == ACTIVITY_HALTED &&
-                 (cpu->flags_system & X86_FLAGS_IF) != 0 &&
-                 (atomic_load(&cpu->attention) & wake_bits(cpu)) == 0;
+    bool waits =
+        cpu->activity == ACTIVITY_HALTED && (cpu->flags_system & X86_FLAGS_IF) != 0;
 
-    if (!waits || !soft_clock_skip(cpu))
-        sleep_until_attention(cpu);
+    if ((atomic_load(&cpu->attention) & wake_bits(cpu)) != 0 ||
+        (waits && soft_clock_skip(cpu)))
+        return;
+    if (cpu->clock != NULL) {
+        sleep_until_attention(cpu, IRQ_NOT_DUE);
+        return;
+    }
+    sleep_until_attention(cpu, cpu->irq->fall_asleep(cpu->irq->context));
+    cpu->irq->wake_up(cpu->irq->context);
 }
 
 /* Traps of the instruction that is done. */

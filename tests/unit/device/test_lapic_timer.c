@@ -347,6 +347,96 @@ static void init_stops_the_timer(void **state)
     assert_int_equal(fixture->lapics[0].timer.deadline_ns, MACHINE_TIMER_OFF);
 }
 
+/* ---- while the processor halts ---- */
+
+static uint64_t fall_asleep(struct apic_fixture *fixture)
+{
+    const struct irq_source *source = &fixture->lapics[0].source;
+
+    return source->fall_asleep(source->context);
+}
+
+static void wake_up(struct apic_fixture *fixture)
+{
+    const struct irq_source *source = &fixture->lapics[0].source;
+
+    source->wake_up(source->context);
+}
+
+static void halted_processor_waits_in_the_place_of_the_timer(void **state)
+{
+    struct apic_fixture *fixture = *state;
+
+    program(fixture, VECTOR);
+    apic_write(fixture, 0, APIC_REG_TIMER_INITIAL, 1000);
+    assert_int_equal(fall_asleep(fixture), fixture->clock.now_ns + 1000);
+    assert_int_equal(fixture->lapics[0].timer.deadline_ns, MACHINE_TIMER_OFF);
+    apic_pass_ns(fixture, 1000);
+    assert_int_equal(fixture->events[0][IRQ_EVENT_INTERRUPT], 0);
+    wake_up(fixture);
+    assert_int_equal(fixture->events[0][IRQ_EVENT_INTERRUPT], 1);
+    assert_int_equal(interrupts(fixture), 1);
+    assert_int_equal(fall_asleep(fixture), IRQ_NOT_DUE);
+}
+
+static void timer_comes_again_for_a_processor_that_wakes_early(void **state)
+{
+    struct apic_fixture *fixture = *state;
+    uint64_t end_ns = fixture->clock.now_ns + 1000;
+
+    program(fixture, VECTOR);
+    apic_write(fixture, 0, APIC_REG_TIMER_INITIAL, 1000);
+    assert_int_equal(fall_asleep(fixture), end_ns);
+    apic_pass_ns(fixture, 400);
+    wake_up(fixture);
+    assert_int_equal(fixture->lapics[0].timer.deadline_ns, end_ns);
+    apic_pass_ns(fixture, 600);
+    assert_int_equal(interrupts(fixture), 1);
+}
+
+static void periods_go_on_while_the_processor_halts(void **state)
+{
+    struct apic_fixture *fixture = *state;
+    uint64_t start_ns = fixture->clock.now_ns;
+
+    program(fixture, PERIODIC | VECTOR);
+    apic_write(fixture, 0, APIC_REG_TIMER_INITIAL, 1000000);
+    assert_int_equal(fall_asleep(fixture), start_ns + 1000000);
+    apic_pass_ns(fixture, 1200000);
+    wake_up(fixture);
+    assert_int_equal(interrupts(fixture), 1);
+    assert_int_equal(fall_asleep(fixture), start_ns + 2000000);
+}
+
+static void halted_processor_waits_on_until_the_counter_has_arrived(void **state)
+{
+    struct apic_fixture *fixture = *state;
+
+    program(fixture, DEADLINE | VECTOR);
+    fixture->ns_until_tsc = 5000;
+    assert_true(apic_write_msr(fixture, 0, MSR_TSC_DEADLINE, 123456));
+    assert_int_equal(fall_asleep(fixture), fixture->clock.now_ns + 5000);
+    apic_pass_ns(fixture, 5000);
+    fixture->ns_until_tsc = 7;
+    wake_up(fixture);
+    assert_int_equal(interrupts(fixture), 0);
+    assert_int_equal(fall_asleep(fixture), fixture->clock.now_ns + 7);
+}
+
+static void init_of_a_halted_processor_stops_its_timer(void **state)
+{
+    struct apic_fixture *fixture = *state;
+
+    program(fixture, VECTOR);
+    apic_write(fixture, 0, APIC_REG_TIMER_INITIAL, 1000);
+    assert_int_equal(fall_asleep(fixture), fixture->clock.now_ns + 1000);
+    apic_write(fixture, 1, APIC_REG_ICR_HIGH, 0);
+    apic_write(fixture, 1, APIC_REG_ICR, 0x4500);
+    wake_up(fixture);
+    assert_int_equal(fixture->lapics[0].timer.deadline_ns, MACHINE_TIMER_OFF);
+    assert_int_equal(fixture->events[0][IRQ_EVENT_INTERRUPT], 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,6 +459,11 @@ int main(void)
         APIC_TEST(deadline_mode_has_no_count),
         APIC_TEST(switching_from_and_to_deadlines_disarms),
         APIC_TEST(init_stops_the_timer),
+        APIC_TEST(halted_processor_waits_in_the_place_of_the_timer),
+        APIC_TEST(timer_comes_again_for_a_processor_that_wakes_early),
+        APIC_TEST(periods_go_on_while_the_processor_halts),
+        APIC_TEST(halted_processor_waits_on_until_the_counter_has_arrived),
+        APIC_TEST(init_of_a_halted_processor_stops_its_timer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events and far transfers of the software processor in real mode. */
+#include "base/clock.h"
 #include "system_guest.h"
 
 #include <setjmp.h>
@@ -225,6 +226,36 @@ static void outs_repeats_and_steps(void **state)
     assert_int_equal(fixture->port_value & 0xff, 'z');
 }
 
+/* ---- HLT ---- */
+
+static uint64_t due_in_a_millisecond(void *context)
+{
+    (void)context;
+    return clock_monotonic_ns() + NS_PER_MS;
+}
+
+static void raise_timer(void *context)
+{
+    struct soft_fixture *fixture = context;
+
+    fixture->pending_vector = 0x42;
+    soft_cpu_attend(&fixture->cpu, ATTENTION_INTERRUPT);
+}
+
+static void halted_processor_wakes_itself_when_its_timer_is_due(void **state)
+{
+    struct soft_fixture *fixture = *state;
+    uint64_t start_ns = clock_monotonic_ns();
+
+    guest_real(fixture);
+    fixture->irq.fall_asleep = due_in_a_millisecond;
+    fixture->irq.wake_up = raise_timer;
+    GUEST_LOAD(fixture, sti_hlt);
+    assert_int_equal(guest_run(fixture), 0x42);
+    assert_int_equal(guest_stack(fixture, 0), 2); /* behind HLT */
+    assert_true(clock_monotonic_ns() - start_ns >= NS_PER_MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +270,7 @@ int main(void)
         SOFT_TEST(vector_beyond_idt_limit_ends_in_shutdown),
         SOFT_TEST(cr0_and_far_jump_enter_protected_mode),
         SOFT_TEST(outs_repeats_and_steps),
+        SOFT_TEST(halted_processor_wakes_itself_when_its_timer_is_due),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
