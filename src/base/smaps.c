@@ -53,6 +53,14 @@ static void read_field(const char *line, struct smaps_mapping *mapping)
     mapping->anonymous_bytes += size_of(line, "Anonymous");
 }
 
+/* What smaps.h says of memory files. */
+static void give(struct smaps_mapping *mapping, smaps_visit *visit, void *context)
+{
+    if (mapping->is_memory_file)
+        mapping->rss_bytes = mapping->private_bytes = mapping->pss_bytes;
+    visit(context, mapping);
+}
+
 void smaps_read(FILE *text, smaps_visit *visit, void *context)
 {
     struct smaps_mapping mapping;
@@ -64,7 +72,7 @@ void smaps_read(FILE *text, smaps_visit *visit, void *context)
 
         if (read_head(line, &next)) {
             if (has_mapping)
-                visit(context, &mapping);
+                give(&mapping, visit, context);
             mapping = next;
             has_mapping = true;
         } else if (has_mapping) {
@@ -72,5 +80,5 @@ void smaps_read(FILE *text, smaps_visit *visit, void *context)
         }
     }
     if (has_mapping)
-        visit(context, &mapping);
+        give(&mapping, visit, context);
 }

@@ -14,10 +14,12 @@ struct smaps_mapping {
     bool is_writable;
     bool is_executable;
     bool has_file;
-    bool is_memory_file;      /* the file is a memfd's */
+    bool is_memory_file; /* the file is a memfd's */
+    /* Of a memory file, which its process may have mapped twice, each is the PSS: pages
+     * that count as shared then, though nobody shares them. */
     uint64_t rss_bytes;       /* resident */
     uint64_t pss_bytes;       /* shared pages counted in parts */
-    uint64_t private_bytes;   /* nobody else has them mapped, nor is it mapped twice */
+    uint64_t private_bytes;   /* nobody else has them mapped */
     uint64_t anonymous_bytes; /* no file's: written to */
 };
 

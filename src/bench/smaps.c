@@ -47,12 +47,6 @@ struct reading {
     struct smaps_sum *sum;
 };
 
-/* A process's own memory file is mapped twice, and so its pages count as shared. */
-static uint64_t private_bytes(const struct smaps_mapping *mapping)
-{
-    return mapping->is_memory_file ? mapping->pss_bytes : mapping->private_bytes;
-}
-
 static void add_mapping(void *context, const struct smaps_mapping *mapping)
 {
     struct reading *reading = context;
@@ -63,7 +57,7 @@ static void add_mapping(void *context, const struct smaps_mapping *mapping)
         *row = (struct row){.start = mapping->start, .is_data = is_data(mapping)};
     }
     row->end = mapping->end;
-    row->private_bytes[kind_of(mapping)] += private_bytes(mapping);
+    row->private_bytes[kind_of(mapping)] += mapping->private_bytes;
     reading->sum->rss_bytes += mapping->rss_bytes;
     reading->sum->pss_bytes += mapping->pss_bytes;
 }

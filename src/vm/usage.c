@@ -94,16 +94,6 @@ static enum vm_usage_kind kind_of_own(const struct smaps_mapping *mapping)
     return VM_USAGE_PROGRAM;
 }
 
-/* A memory file of our own is mapped twice, and so its pages count as shared. */
-static struct vm_usage usage_of(const struct smaps_mapping *mapping)
-{
-    uint64_t pss = mapping->pss_bytes;
-
-    if (mapping->is_memory_file)
-        return (struct vm_usage){pss, pss, pss};
-    return (struct vm_usage){mapping->rss_bytes, pss, mapping->private_bytes};
-}
-
 struct reading {
     const struct vm *vm;
     struct vm_usage *usage; /* of each kind */
@@ -114,7 +104,8 @@ static void put_down(void *context, const struct smaps_mapping *mapping)
     const struct reading *reading = context;
     struct vm_usage *usage = reading->usage;
     uint64_t written = mapping->anonymous_bytes;
-    struct vm_usage rest = usage_of(mapping);
+    struct vm_usage rest = {mapping->rss_bytes, mapping->pss_bytes,
+                            mapping->private_bytes};
     uint64_t gpa;
 
     if (!find_gpa(reading->vm, (uintptr_t)mapping->start, &gpa)) {

@@ -76,6 +76,7 @@ static void what_is_no_guests_is_told_by_file_and_permission(void **state)
     assert_int_equal(sum.private_bytes[SMAPS_PROGRAM], 21 * KIB);
     assert_int_equal(sum.private_bytes[SMAPS_OTHER], 2 * KIB);
     assert_int_equal(sum.private_bytes[SMAPS_CODE], 12 * KIB);
+    assert_int_equal(sum.rss_bytes, 8 * KIB);
     assert_int_equal(sum.private_bytes[SMAPS_GUEST], 0);
 }
 
