@@ -13,12 +13,11 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "bench/arguments_private.h"
 #include "bench/benches_private.h"
 #include "bench/boot_run_private.h"
 #include "bench/directory_private.h"
 #include "bench/files_private.h"
-#include "bench/subjects_private.h"
+#include "bench/grid_private.h"
 
 /* Its init says this, and waits. */
 #define INITRAMFS_FILE "cpu-programs.cpio"
@@ -32,51 +31,48 @@
 
 /* ---- what is started ---- */
 
-enum cache { CACHE_NONE, CACHE_COLD, CACHE_WARM };
+enum setup { SETUP_UNPACKED, SETUP_COLD_CACHE, SETUP_WARM_CACHE, SETUP_COUNT };
 
-static const struct setup {
-    const char *name;
-    bool is_unpacked; /* vmlinux */
-    enum cache cache;
-} setups[] = {
-    {"vmlinux", true, CACHE_NONE},
-    {"vmlinuz, cold cache", false, CACHE_COLD},
-    {"vmlinuz, warm cache", false, CACHE_WARM},
+static const char *const setup_names[SETUP_COUNT] = {
+    [SETUP_UNPACKED] = "vmlinux",
+    [SETUP_COLD_CACHE] = "vmlinuz, cold cache",
+    [SETUP_WARM_CACHE] = "vmlinuz, warm cache",
 };
 
-static const struct way {
-    const char *name;
-    bool is_peer;
-    const char *argument; /* of --images, or of the peer's -M */
-    bool is_traced;       /* QEMU tells when the machine begins to run */
-} ways[] = {
-    {"map", false, "map", false},
-    {"copy", false, "copy", false},
-    {"q35", true, "q35", true},
+/* By which QEMU tells when the machine begins to run, and how it tells. */
+static const char *const trace_options[] = {"-trace", "vm_state_notify", NULL};
+#define TRACE_LINE "vm_state_notify running 1"
+
+static const char *const map_options[] = {"--boot-timer=json", "--images", "map", NULL};
+static const char *const copy_options[] = {"--boot-timer=json", "--images", "copy", NULL};
+
+static const struct bench_way ways[] = {
+    {"map", NULL, map_options},
+    {"copy", NULL, copy_options},
+    {"q35", "q35", trace_options},
     /* With ACPI its TCG offers this kernel nothing to calibrate the TSC by; traced, it
      * stops before the first line of a vmlinux (QEMU 7.2). */
-    {"microvm", true, "microvm,acpi=off", false},
+    {"microvm", "microvm,acpi=off", NULL},
 };
 
-static const char *const mark_names[BOOT_MARK_COUNT] = {
-    [BOOT_INIT_END] = "init_end",
-    [BOOT_START_KERNEL] = "start_kernel",
-    [BOOT_START_USER] = "start_user",
-    [BOOT_PROCESSOR] = "processor time",
+static const struct bench_measure measures[BOOT_MARK_COUNT] = {
+    [BOOT_INIT_END] = {"init_end", "ms"},
+    [BOOT_START_KERNEL] = {"start_kernel", "ms"},
+    [BOOT_START_USER] = {"start_user", "ms"},
+    [BOOT_PROCESSOR] = {"processor time", "ms"},
 };
 
-struct subject {
-    const struct setup *setup;
-    const struct way *way;
-    const char *accel; /* husk's */
+static const struct bench_grid grid = {
+    .sets = setup_names,
+    .set_count = SETUP_COUNT,
+    .ways = ways,
+    .way_count = ARRAY_SIZE(ways),
+    .measures = measures,
+    .measure_count = BOOT_MARK_COUNT,
 };
-
-#define MAX_SUBJECTS (BENCH_MAX_ACCELS * ARRAY_SIZE(setups) * ARRAY_SIZE(ways))
 
 struct boot {
     const struct bench_options *options;
-    struct subject subjects[MAX_SUBJECTS];
-    size_t subject_count;
     char *kernel; /* paths; owned */
     char *initramfs;
     char *directory;
@@ -84,50 +80,6 @@ struct boot {
     char *cold_cache;
     char *unpacked_kernel; /* in the warm cache */
 };
-
-static void add_subjects(struct boot *boot)
-{
-    const struct bench_options *options = boot->options;
-
-    for (size_t i = 0; i < options->accel_count; i++)
-        for (size_t j = 0; j < ARRAY_SIZE(setups); j++)
-            for (size_t k = 0; k < ARRAY_SIZE(ways); k++)
-                if (!ways[k].is_peer || options->peer != NULL)
-                    boot->subjects[boot->subject_count++] =
-                        (struct subject){&setups[j], &ways[k], options->accels[i]};
-}
-
-static int add_row(const struct boot *boot, struct bench_subjects *subjects, size_t index,
-                   enum boot_mark mark, struct error *err)
-{
-    const struct subject *subject = &boot->subjects[index];
-    bool is_peer = subject->way->is_peer;
-    const struct bench_row row = {
-        .set = subject->setup->name,
-        .group = mark_names[mark],
-        .program = is_peer ? bench_file_name(boot->options->peer) : "husk",
-        .way = subject->way->name,
-        .accel = is_peer ? bench_peer_accel(subject->accel) : subject->accel,
-        .beside = subject->accel,
-        .is_peer = is_peer,
-        .unit = "ms"};
-
-    return bench_subjects_add(subjects, index, mark, &row, err);
-}
-
-/* The rows of one mark of one setup come together. */
-static int add_rows(const struct boot *boot, struct bench_subjects *subjects,
-                    struct error *err)
-{
-    size_t ways_each = boot->options->peer == NULL ? 2 : ARRAY_SIZE(ways);
-
-    for (size_t first = 0; first < boot->subject_count; first += ways_each)
-        for (int mark = 0; mark < BOOT_MARK_COUNT; mark++)
-            for (size_t i = 0; i < ways_each; i++)
-                if (add_row(boot, subjects, first + i, (enum boot_mark)mark, err) < 0)
-                    return err->code;
-    return 0;
-}
 
 /* ---- the files ---- */
 
@@ -169,41 +121,19 @@ static void remove_files(struct boot *boot)
 
 /* ---- one run ---- */
 
-static const char *kernel_of(const struct boot *boot, const struct setup *setup)
-{
-    return setup->is_unpacked ? boot->unpacked_kernel : boot->kernel;
-}
-
-/* The word of its environment that goes in front of husk. */
-static const char *cache_of(const struct boot *boot, const struct setup *setup)
-{
-    return setup->cache == CACHE_COLD ? boot->cold_cache : boot->warm_cache;
-}
-
-static void choose_arguments(const struct boot *boot, const struct subject *subject,
+static void choose_arguments(const struct boot *boot, const struct bench_cell *cell,
                              struct bench_arguments *arguments)
 {
-    const struct way *way = subject->way;
-    const char *const husk_options[] = {"--boot-timer=json", "--images", way->argument,
-                                        NULL};
-    static const char *const traced_options[] = {"-trace", "vm_state_notify", NULL};
-    struct bench_machine machine = {.program = boot->options->husk,
-                                    .accel = subject->accel,
-                                    .memory_mib = MEMORY_MIB,
-                                    .kernel = kernel_of(boot, subject->setup),
-                                    .initramfs = boot->initramfs,
-                                    .cmdline = KERNEL_ARGUMENTS,
-                                    .options = husk_options};
+    struct bench_machine machine = {
+        .memory_mib = MEMORY_MIB,
+        .kernel = cell->set == SETUP_UNPACKED ? boot->unpacked_kernel : boot->kernel,
+        .initramfs = boot->initramfs,
+        .cmdline = KERNEL_ARGUMENTS};
+    const char *cache =
+        cell->set == SETUP_COLD_CACHE ? boot->cold_cache : boot->warm_cache;
 
-    if (way->is_peer) {
-        machine.program = boot->options->peer;
-        machine.type = way->argument;
-        machine.accel = bench_peer_accel(subject->accel);
-        machine.options = way->is_traced ? traced_options : NULL;
-    } else {
-        bench_arguments_append(arguments,
-                               (const char *[]){cache_of(boot, subject->setup), NULL});
-    }
+    bench_grid_choose(cell, boot->options, &machine);
+    bench_arguments_append(arguments, (const char *[]){cache, NULL});
     bench_arguments_append_machine(arguments, &machine);
 }
 
@@ -218,21 +148,20 @@ static void empty_cold_cache(const struct boot *boot)
 static int run_subject(void *context, size_t index, double *values, struct error *err)
 {
     const struct boot *boot = context;
-    const struct subject *subject = &boot->subjects[index];
+    const struct bench_cell cell = bench_grid_cell(&grid, boot->options, index);
     struct bench_arguments arguments = {.count = 0};
     const struct boot_command command = {
         .arguments = arguments.words,
         .line = USER_LINE,
-        /* How QEMU's tracer tells that the virtual machine begins to run. */
-        .running = subject->way->is_traced ? "vm_state_notify running 1" : NULL,
-        .has_timer = !subject->way->is_peer,
+        .running = cell.way->options == trace_options ? TRACE_LINE : NULL,
+        .has_timer = cell.way->type == NULL,
         .timeout_ms = RUN_TIMEOUT_MS,
         .interrupt_fd = boot->options->interrupt_fd};
     int status;
 
-    choose_arguments(boot, subject, &arguments);
+    choose_arguments(boot, &cell, &arguments);
     status = boot_run(&command, values, err);
-    if (subject->setup->cache == CACHE_COLD)
+    if (cell.set == SETUP_COLD_CACHE)
         empty_cold_cache(boot);
     return status;
 }
@@ -248,11 +177,8 @@ int bench_boot(const struct bench_options *options, struct bench_report *report,
         .measure = "from process start, in ms",
         .runs = options->runs,
     };
-    add_subjects(&boot);
     if (make_files(&boot, err) == 0 &&
-        bench_subjects_init(&subjects, options, report, boot.subject_count,
-                            BOOT_MARK_COUNT, err) == 0 &&
-        add_rows(&boot, &subjects, err) == 0)
+        bench_grid_init(&grid, options, report, &subjects, err) == 0)
         bench_subjects_rounds(&subjects, run_subject, &boot);
     bench_subjects_finish(&subjects);
     remove_files(&boot);

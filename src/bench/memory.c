@@ -15,13 +15,12 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
-#include "bench/arguments_private.h"
 #include "bench/benches_private.h"
 #include "bench/directory_private.h"
 #include "bench/files_private.h"
+#include "bench/grid_private.h"
 #include "bench/session_private.h"
 #include "bench/smaps_private.h"
-#include "bench/subjects_private.h"
 
 /* Its init says this, and waits. */
 #define INITRAMFS_FILE "cpu-programs.cpio"
@@ -50,10 +49,7 @@ enum measure {
     MEASURE_COUNT
 };
 
-static const struct {
-    const char *name;
-    const char *unit;
-} measures[MEASURE_COUNT] = {
+static const struct bench_measure measures[MEASURE_COUNT] = {
     [MEASURE_USS] = {"USS", "MiB"},
     [MEASURE_PSS] = {"PSS", "MiB"},
     [MEASURE_RSS] = {"RSS", "MiB"},
@@ -64,30 +60,18 @@ static const struct {
     [MEASURE_IDLE] = {"idle processor", "%"},
 };
 
-static const struct way {
-    const char *name;
-    bool is_peer;
-    const char *argument; /* of the peer's -M */
-} ways[] = {
-    {"run", false, NULL},
-    {"q35", true, "q35"},
+static const struct bench_way ways[] = {
+    {"run", NULL, NULL},
+    {"q35", "q35", NULL},
     /* With ACPI its TCG offers this kernel nothing to calibrate the TSC by. */
-    {"microvm", true, "microvm,acpi=off"},
+    {"microvm", "microvm,acpi=off", NULL},
 };
-
-struct subject {
-    size_t instances;
-    const struct way *way;
-    const char *accel; /* husk's */
-};
-
-#define MAX_SUBJECTS                                                                     \
-    ((size_t)BENCH_MAX_ACCELS * BENCH_MAX_INSTANCE_COUNTS * ARRAY_SIZE(ways))
 
 struct memory_bench {
     const struct bench_options *options;
-    struct subject subjects[MAX_SUBJECTS];
-    size_t subject_count;
+    const size_t *instances; /* of each set */
+    const char *sets[BENCH_MAX_INSTANCE_COUNTS];
+    struct bench_grid grid;
     char *kernel; /* vmlinux; paths, owned */
     char *initramfs;
     char *directory;
@@ -96,61 +80,43 @@ struct memory_bench {
 
 static const size_t default_instances[] = {1, 2, 4, 8, 16};
 
-/* ---- the rows ---- */
+/* ---- the sets ---- */
 
-static void add_subjects(struct memory_bench *bench, const size_t *instances,
-                         size_t count)
+#define SET_NAME_BYTES 16
+
+/* "1 instance", "16 instances"; the texts are the report's. */
+static int name_sets(struct memory_bench *bench, struct bench_report *report,
+                     struct error *err)
+{
+    report->texts = calloc(bench->grid.set_count, SET_NAME_BYTES);
+    if (report->texts == NULL)
+        return error_set(err, ENOMEM, "out of memory for the rows");
+    for (size_t i = 0; i < bench->grid.set_count; i++) {
+        char *name = report->texts + i * SET_NAME_BYTES;
+
+        (void)snprintf(name, SET_NAME_BYTES, "%zu instance%s", bench->instances[i],
+                       bench->instances[i] == 1 ? "" : "s");
+        bench->sets[i] = name;
+    }
+    return 0;
+}
+
+static int make_grid(struct memory_bench *bench, struct bench_report *report,
+                     struct error *err)
 {
     const struct bench_options *options = bench->options;
+    bool are_named = options->instance_count > 0;
 
-    for (size_t i = 0; i < options->accel_count; i++)
-        for (size_t j = 0; j < count; j++)
-            for (size_t k = 0; k < ARRAY_SIZE(ways); k++)
-                if (!ways[k].is_peer || options->peer != NULL)
-                    bench->subjects[bench->subject_count++] =
-                        (struct subject){instances[j], &ways[k], options->accels[i]};
-}
-
-/* "16 instances"; one of a few, so they are never freed. */
-static const char *set_name(size_t instances)
-{
-    static char names[BENCH_MAX_INSTANCES + 1][16];
-
-    (void)snprintf(names[instances], sizeof(names[0]), "%zu instance%s", instances,
-                   instances == 1 ? "" : "s");
-    return names[instances];
-}
-
-static int add_row(const struct memory_bench *bench, struct bench_subjects *subjects,
-                   size_t index, enum measure measure, struct error *err)
-{
-    const struct subject *subject = &bench->subjects[index];
-    bool is_peer = subject->way->is_peer;
-    const struct bench_row row = {
-        .set = set_name(subject->instances),
-        .group = measures[measure].name,
-        .program = is_peer ? bench_file_name(bench->options->peer) : "husk",
-        .way = subject->way->name,
-        .accel = is_peer ? bench_peer_accel(subject->accel) : subject->accel,
-        .beside = subject->accel,
-        .is_peer = is_peer,
-        .unit = measures[measure].unit};
-
-    return bench_subjects_add(subjects, index, measure, &row, err);
-}
-
-/* The rows of one measure of one number of instances come together. */
-static int add_rows(const struct memory_bench *bench, struct bench_subjects *subjects,
-                    struct error *err)
-{
-    size_t ways_each = bench->options->peer == NULL ? 1 : ARRAY_SIZE(ways);
-
-    for (size_t first = 0; first < bench->subject_count; first += ways_each)
-        for (int measure = 0; measure < MEASURE_COUNT; measure++)
-            for (size_t i = 0; i < ways_each; i++)
-                if (add_row(bench, subjects, first + i, (enum measure)measure, err) < 0)
-                    return err->code;
-    return 0;
+    bench->instances = are_named ? options->instances : default_instances;
+    bench->grid = (struct bench_grid){
+        .sets = bench->sets,
+        .set_count = are_named ? options->instance_count : ARRAY_SIZE(default_instances),
+        .ways = ways,
+        .way_count = ARRAY_SIZE(ways),
+        .measures = measures,
+        .measure_count = MEASURE_COUNT,
+    };
+    return name_sets(bench, report, err);
 }
 
 /* ---- the files ---- */
@@ -189,39 +155,40 @@ static void remove_files(struct memory_bench *bench)
 
 /* ---- instances ---- */
 
-static int start_one(const struct memory_bench *bench, const struct subject *subject,
-                     struct bench_session *session, struct error *err)
+/* Those of one subject. */
+struct crowd {
+    const struct memory_bench *bench;
+    struct bench_cell cell;
+    size_t count;
+    struct bench_session *sessions; /* owned */
+};
+
+static int start_one(const struct crowd *crowd, size_t index, struct error *err)
 {
+    const struct memory_bench *bench = crowd->bench;
     struct bench_arguments arguments = {.count = 0};
-    struct bench_machine machine = {.program = bench->options->husk,
-                                    .accel = subject->accel,
-                                    .memory_mib = MEMORY_MIB,
+    struct bench_machine machine = {.memory_mib = MEMORY_MIB,
                                     .kernel = bench->kernel,
                                     .initramfs = bench->initramfs,
                                     .cmdline = KERNEL_ARGUMENTS};
 
-    if (subject->way->is_peer) {
-        machine.program = bench->options->peer;
-        machine.type = subject->way->argument;
-        machine.accel = bench_peer_accel(subject->accel);
-    } else {
-        bench_arguments_append(&arguments, (const char *[]){bench->cache, NULL});
-    }
+    bench_grid_choose(&crowd->cell, bench->options, &machine);
+    bench_arguments_append(&arguments, (const char *[]){bench->cache, NULL});
     bench_arguments_append_machine(&arguments, &machine);
-    return bench_session_open(session, arguments.words, bench->options->interrupt_fd,
-                              err);
+    return bench_session_open(&crowd->sessions[index], arguments.words,
+                              bench->options->interrupt_fd, err);
 }
 
-static int start_all(const struct memory_bench *bench, const struct subject *subject,
-                     struct bench_session *sessions, struct error *err)
+static int start_all(const struct crowd *crowd, struct error *err)
 {
     char line[BENCH_LINE_BYTES];
 
-    for (size_t i = 0; i < subject->instances; i++)
-        if (start_one(bench, subject, &sessions[i], err) < 0)
+    for (size_t i = 0; i < crowd->count; i++)
+        if (start_one(crowd, i, err) < 0)
             return err->code;
-    for (size_t i = 0; i < subject->instances; i++)
-        if (bench_session_expect(&sessions[i], USER_LINE, BOOT_TIMEOUT_MS, line, err) < 0)
+    for (size_t i = 0; i < crowd->count; i++)
+        if (bench_session_expect(&crowd->sessions[i], USER_LINE, BOOT_TIMEOUT_MS, line,
+                                 err) < 0)
             return err->code;
     return 0;
 }
@@ -245,37 +212,34 @@ static int leave_alone(struct bench_session *session, uint64_t duration_ms,
 
 /* ---- one run ---- */
 
-static double processor_seconds(const struct bench_session *sessions, size_t count)
+static double processor_seconds(const struct crowd *crowd)
 {
     double sum = 0;
 
-    for (size_t i = 0; i < count; i++)
-        sum += bench_child_processor_seconds(&sessions[i].child);
+    for (size_t i = 0; i < crowd->count; i++)
+        sum += bench_child_processor_seconds(&crowd->sessions[i].child);
     return sum;
 }
 
-static int measure_idle(struct bench_session *sessions, const struct subject *subject,
-                        double *values, struct error *err)
+static int measure_idle(const struct crowd *crowd, double *values, struct error *err)
 {
-    double before = processor_seconds(sessions, subject->instances);
+    double before = processor_seconds(crowd);
     double used;
 
-    if (leave_alone(&sessions[0], IDLE_MS, err) < 0)
+    if (leave_alone(&crowd->sessions[0], IDLE_MS, err) < 0)
         return err->code;
-    used = processor_seconds(sessions, subject->instances) - before;
-    values[MEASURE_IDLE] = 100 * used * 1000 / IDLE_MS / (double)subject->instances;
+    used = processor_seconds(crowd) - before;
+    values[MEASURE_IDLE] = 100 * used * 1000 / IDLE_MS / (double)crowd->count;
     return 0;
 }
 
-static int measure_memory(const struct bench_session *sessions,
-                          const struct subject *subject, double *values,
-                          struct error *err)
+static int measure_memory(const struct crowd *crowd, double *values, struct error *err)
 {
     struct smaps_sum sum = {.rss_bytes = 0};
-    double share = (double)MIB * (double)subject->instances;
+    double share = (double)MIB * (double)crowd->count;
 
-    for (size_t i = 0; i < subject->instances; i++)
-        if (smaps_add(sessions[i].child.pid, MEMORY_BYTES, &sum, err) < 0)
+    for (size_t i = 0; i < crowd->count; i++)
+        if (smaps_add(crowd->sessions[i].child.pid, MEMORY_BYTES, &sum, err) < 0)
             return err->code;
     values[MEASURE_RSS] = (double)sum.rss_bytes / share;
     values[MEASURE_PSS] = (double)sum.pss_bytes / share;
@@ -292,19 +256,20 @@ static int measure_memory(const struct bench_session *sessions,
 static int run_subject(void *context, size_t index, double *values, struct error *err)
 {
     const struct memory_bench *bench = context;
-    const struct subject *subject = &bench->subjects[index];
-    struct bench_session *sessions = calloc(subject->instances, sizeof(*sessions));
+    const struct bench_cell cell = bench_grid_cell(&bench->grid, bench->options, index);
+    struct crowd crowd = {
+        .bench = bench, .cell = cell, .count = bench->instances[cell.set]};
 
-    if (sessions == NULL)
-        return error_set(err, ENOMEM, "out of memory for %zu instances",
-                         subject->instances);
-    if (start_all(bench, subject, sessions, err) == 0 &&
-        leave_alone(&sessions[0], SETTLE_MS, err) == 0 &&
-        measure_idle(sessions, subject, values, err) == 0)
-        (void)!measure_memory(sessions, subject, values, err);
-    for (size_t i = 0; i < subject->instances; i++)
-        bench_session_close(&sessions[i]);
-    free(sessions);
+    crowd.sessions = calloc(crowd.count, sizeof(*crowd.sessions));
+    if (crowd.sessions == NULL)
+        return error_set(err, ENOMEM, "out of memory for %zu instances", crowd.count);
+    if (start_all(&crowd, err) == 0 &&
+        leave_alone(&crowd.sessions[0], SETTLE_MS, err) == 0 &&
+        measure_idle(&crowd, values, err) == 0)
+        (void)!measure_memory(&crowd, values, err);
+    for (size_t i = 0; i < crowd.count; i++)
+        bench_session_close(&crowd.sessions[i]);
+    free(crowd.sessions);
     return err->code;
 }
 
@@ -319,14 +284,8 @@ int bench_memory(const struct bench_options *options, struct bench_report *repor
         .measure = "of each idle instance",
         .runs = options->runs,
     };
-    if (options->instance_count > 0)
-        add_subjects(&bench, options->instances, options->instance_count);
-    else
-        add_subjects(&bench, default_instances, ARRAY_SIZE(default_instances));
-    if (make_files(&bench, err) == 0 &&
-        bench_subjects_init(&subjects, options, report, bench.subject_count,
-                            MEASURE_COUNT, err) == 0 &&
-        add_rows(&bench, &subjects, err) == 0)
+    if (make_grid(&bench, report, err) == 0 && make_files(&bench, err) == 0 &&
+        bench_grid_init(&bench.grid, options, report, &subjects, err) == 0)
         bench_subjects_rounds(&subjects, run_subject, &bench);
     bench_subjects_finish(&subjects);
     remove_files(&bench);
