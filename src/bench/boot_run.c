@@ -3,12 +3,12 @@
 #include "bench/boot_run_private.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <signal.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "bench/child_private.h"
+#include "bench/husk_json_private.h"
 
 /* How long husk may take to end when it is asked to. */
 #define END_TIMEOUT_MS 5000
@@ -65,9 +65,7 @@ static int watch_to_line(struct watch *watch)
 
 double boot_read_init_end(const char *text)
 {
-    const char *start = strstr(text, "{\"schema\":");
-    json_t *document =
-        start == NULL ? NULL : json_loads(start, JSON_DISABLE_EOF_CHECK, NULL);
+    json_t *document = husk_json_timer(text);
     const json_t *stage =
         json_object_get(json_object_get(document, "stages_ms"), "init_end");
     double at_ms = json_is_number(stage) ? json_number_value(stage) : -1;

@@ -3,7 +3,6 @@
 #include "bench/disk_run_private.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,16 +13,13 @@
 #include "bench/arguments_private.h"
 #include "bench/child_private.h"
 #include "bench/disk_image_private.h"
-#include "bench/process_private.h"
+#include "bench/husk_json_private.h"
 
 /* What says nothing of its end for so long is given up. */
 #define TIMEOUT_MS UINT64_C(600000)
 
 /* For a power-off. */
 #define END_TIMEOUT_MS UINT64_C(10000)
-
-/* For an answer of a husk that runs. */
-#define STAT_TIMEOUT_MS UINT64_C(5000)
 
 /* How long each of fio's jobs runs. */
 #define JOB_SECONDS "1"
@@ -65,36 +61,22 @@ static double processor_seconds(pid_t pid)
     return (double)time.tv_sec + (double)time.tv_nsec / (double)NS_PER_SECOND;
 }
 
-static double exits_in(const char *text)
+/* By asking the husk that runs. */
+static double exits_of(const struct run *run)
 {
-    json_t *document = json_loads(text, 0, NULL);
-    const json_t *counters = json_object_get(document, "counters");
+    json_t *document;
+    const json_t *counters;
     double exits = -1;
 
+    if (run->subject->place != DISK_IN_HUSK)
+        return -1;
+    document = husk_json_stat(run->setup->options, run->texts.name);
+    counters = json_object_get(document, "counters");
     if (counters != NULL)
         exits = json_number_value(json_object_get(counters, "port_exits")) +
                 json_number_value(json_object_get(counters, "mmio_exits"));
     json_decref(document);
     return exits;
-}
-
-/* By asking the husk that runs. */
-static double exits_of(const struct run *run)
-{
-    const char *const words[] = {run->setup->options->husk, "stat", "--json",
-                                 run->texts.name, NULL};
-    const struct bench_command command = {.arguments = words,
-                                          .line = "\n",
-                                          .timeout_ms = STAT_TIMEOUT_MS,
-                                          .end_timeout_ms = STAT_TIMEOUT_MS,
-                                          .interrupt_fd = -1};
-    struct bench_process process;
-    struct error ignored = ERROR_NONE;
-
-    if (run->subject->place != DISK_IN_HUSK ||
-        bench_process_run(&command, &process, &ignored) < 0)
-        return -1;
-    return exits_in(process.output.bytes);
 }
 
 static struct disk_cost cost_so_far(const struct run *run)

@@ -5,7 +5,6 @@
  * fw_cfg by DMA or byte by byte.
  */
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "bench/benches_private.h"
 #include "bench/directory_private.h"
 #include "bench/guest_image_private.h"
+#include "bench/husk_json_private.h"
 #include "bench/process_private.h"
 #include "bench/report_private.h"
 
@@ -243,12 +243,9 @@ static uint64_t count_of(const json_t *counters, const char *key)
     return (uint64_t)json_integer_value(json_object_get(counters, key));
 }
 
-/* From what --boot-timer=json printed: the last line of standard error. */
 static void read_counters(const char *errors, struct bench_counters *counters)
 {
-    const char *start = strstr(errors, "{\"schema\":");
-    json_t *document =
-        start == NULL ? NULL : json_loads(start, JSON_DISABLE_EOF_CHECK, NULL);
+    json_t *document = husk_json_timer(errors);
     const json_t *object = json_object_get(document, "counters");
 
     *counters = (struct bench_counters){
