@@ -129,7 +129,7 @@ static void set_reset_registers(struct soft_cpu *cpu)
     memset(cpu->dr, 0, sizeof(cpu->dr));
     cpu->dr[6] = X86_DR6_FIXED;
     cpu->dr[7] = X86_DR7_FIXED;
-    cpu->nmi_blocked = false;
+    soft_cpu_let_nmis_in(cpu);
     cpu->delivering = false;
     cpu->interrupt_waits = false;
     soft_flags_set(cpu, state.rflags);

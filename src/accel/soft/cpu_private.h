@@ -162,7 +162,7 @@ struct soft_cpu {
     bool is_shadow;                /* of that checker: its stores go to copies */
     const struct irq_source *irq;  /* the local APIC */
     _Atomic uint32_t startup_vector;
-    _Atomic uint32_t nmis_waiting; /* with ATTENTION_NMI: how many have come */
+    _Atomic uint32_t nmis_waiting; /* how many have come and were not taken */
     uint64_t code_events_seen;     /* code_pages.c */
     _Atomic uint64_t retired_seen; /* `retired`, as of lately, for other threads */
 
@@ -200,6 +200,10 @@ void soft_cpu_attend(struct soft_cpu *cpu, enum soft_attention bits);
 /* IF has become 1 (or the task priority lower): an interrupt that had to wait is looked
  * at again. The instruction must be the last of its block. */
 void soft_cpu_interrupts_enabled(struct soft_cpu *cpu);
+
+/* NMIs are not blocked any more: one that had to wait is taken at the end of the block.
+ */
+void soft_cpu_let_nmis_in(struct soft_cpu *cpu);
 
 /* ---- derived state
  * ------------------------------------------------------------------------- */

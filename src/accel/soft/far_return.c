@@ -223,7 +223,7 @@ static void interrupt_return(struct soft_cpu *cpu, const struct uop *uop)
 {
     struct frame frame = frame_current(cpu, uop->size);
 
-    cpu->nmi_blocked = false;
+    soft_cpu_let_nmis_in(cpu);
     if (!soft_has_descriptors(cpu)) {
         interrupt_return_real(cpu, uop, &frame);
     } else if ((cpu->flags_system & X86_FLAGS_NT) == 0) {

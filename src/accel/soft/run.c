@@ -183,17 +183,19 @@ void soft_cpu_interrupts_enabled(struct soft_cpu *cpu)
         (void)atomic_fetch_or(&cpu->attention, ATTENTION_INTERRUPT);
 }
 
-/* One is served, one waits; what else comes meanwhile is lost (SDM 6.7.1). */
+/* One is served, one waits; what else comes meanwhile is lost (SDM 6.7.1). The one that
+ * waits does not ask for attention, so that blocks do not come back for it in vain: see
+ * soft_cpu_let_nmis_in. */
 static void take_nmi(struct soft_cpu *cpu)
 {
     uint32_t waiting;
 
+    (void)take(cpu, ATTENTION_NMI);
     if (cpu->nmi_blocked) {
         if (atomic_load(&cpu->nmis_waiting) > 1)
             atomic_store(&cpu->nmis_waiting, 1);
         return;
     }
-    (void)take(cpu, ATTENTION_NMI);
     waiting = atomic_exchange(&cpu->nmis_waiting, 0);
     if (waiting == 0)
         return;
@@ -203,6 +205,13 @@ static void take_nmi(struct soft_cpu *cpu)
     }
     wake(cpu);
     soft_deliver_nmi(cpu);
+}
+
+void soft_cpu_let_nmis_in(struct soft_cpu *cpu)
+{
+    cpu->nmi_blocked = false;
+    if (atomic_load(&cpu->nmis_waiting) != 0)
+        (void)atomic_fetch_or(&cpu->attention, ATTENTION_NMI);
 }
 
 /* Answers what asks for attention. False: vcpu_run is to return, *exit says why. */

@@ -379,6 +379,39 @@ static void an_instruction_may_use_two_pages_with_one_entry(void **state)
     assert_int_equal(fixture->cpu.r[X86_RAX], 0x123456789abcdef0);
 }
 
+/* ---- interrupts ---- */
+
+/* As in the handler of an NMI while another one waits. */
+GUEST(nmi_waits, 64,
+      "mov $1000, %ecx\n"
+      "1: dec %ecx\n"
+      "jnz 1b\n"
+      "mov %rsp, %rax\n"
+      "push $0x18\n" /* GUEST_DS */
+      "push %rax\n"
+      "pushf\n"
+      "push $0x10\n" /* GUEST_CS64 */
+      "lea 2f(%rip), %rax\n"
+      "push %rax\n"
+      "iretq\n"
+      "2: nop\n" GUEST_STOP);
+
+static void an_nmi_that_waits_holds_up_nothing_and_comes_behind_iret(void **state)
+{
+    struct soft_fixture *fixture = *state;
+    struct soft_cpu *cpu = &fixture->cpu;
+
+    GUEST_LOAD(fixture, nmi_waits);
+    cpu->nmi_blocked = true;
+    atomic_store(&cpu->nmis_waiting, 2); /* of which one is lost */
+    soft_cpu_attend(cpu, ATTENTION_NMI);
+    assert_int_equal(guest_run(fixture), X86_VECTOR_NMI);
+    assert_int_equal(cpu->r[X86_RCX], 0);
+    assert_int_equal(guest_stack(fixture, 0), cpu->r[X86_RAX]);
+    assert_int_equal(atomic_load(&cpu->nmis_waiting), 0);
+    assert_true(cpu->nmi_blocked);
+}
+
 /* ---- vector registers ---- */
 
 GUEST(vectors, 64,
@@ -425,6 +458,7 @@ int main(void)
         TRANSLATOR_TEST(a_single_step_is_one_instruction),
         TRANSLATOR_TEST(full_code_memory_is_emptied_and_filled_again),
         TRANSLATOR_TEST(an_instruction_may_use_two_pages_with_one_entry),
+        TRANSLATOR_TEST(an_nmi_that_waits_holds_up_nothing_and_comes_behind_iret),
         TRANSLATOR_TEST(vector_registers_stay_and_exceptions_are_raised),
     };
 
