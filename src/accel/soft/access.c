@@ -158,6 +158,7 @@ static void span_write(struct soft_cpu *cpu, const struct span *span, const uint
             device_access(cpu, piece, copy, true);
         } else {
             copy_whole(piece->host, from, piece->size);
+            atomic_thread_fence(memory_order_seq_cst); /* see code_pages_has */
             if (!cpu->is_shadow && code_pages_has(&cpu->vm->code_pages, piece->gpa))
                 code_pages_written(cpu, piece->gpa, piece->size);
         }
@@ -206,7 +207,7 @@ void *soft_lockable_slow(struct soft_cpu *cpu, const struct uop *uop, uint64_t l
         return NULL;
     /* Before the write: this vCPU fetches nothing in between. */
     if (!cpu->is_shadow && code_pages_has(&cpu->vm->code_pages, piece->gpa))
-        code_pages_written(cpu, piece->gpa, size);
+        code_pages_will_be_written(cpu, piece->gpa, size);
     return piece->host;
 }
 

@@ -135,7 +135,11 @@ void soft_tlb_flush_all(struct soft_cpu *cpu);
  * on. */
 void soft_set_key_rights(struct soft_cpu *cpu, bool user, uint32_t rights);
 
-/* A page has got its first code block: no vCPU may write to it the fast way any more. */
-void soft_tlb_protect_code(struct soft_cpu *cpu, uint64_t gpa);
+/* A page has become code: no vCPU may write to it the fast way any more. True if this one
+ * could. */
+bool soft_tlb_protect_code(struct soft_cpu *cpu, uint64_t gpa);
+/* For each page that this vCPU may write to the fast way although it has code. */
+void soft_tlb_visit_writable_code(struct soft_cpu *cpu,
+                                  void (*visit)(struct soft_cpu *cpu, uint64_t gpa));
 
 #endif

@@ -77,14 +77,20 @@ struct uop *block_cache_keep_uops(struct block_cache *cache, const struct uop *u
     return kept;
 }
 
+static void uncount(struct soft_cpu *cpu, struct code_page *page)
+{
+    if (page->counted)
+        code_pages_remove(cpu, page->gpa);
+    page->counted = false;
+}
+
 void block_cache_empty(struct soft_cpu *cpu)
 {
     struct block_cache *cache = cpu->blocks;
 
     for (size_t i = 0; i < BLOCK_PAGE_BUCKETS; i++)
         for (struct code_page *page = cache->pages[i]; page != NULL; page = page->next)
-            if (page->blocks != NULL)
-                code_pages_remove(cpu, page->gpa);
+            uncount(cpu, page);
     memset(cache->hash, 0, sizeof(cache->hash));
     memset(cache->pages, 0, sizeof(cache->pages));
     cache->used = 0;
@@ -154,6 +160,24 @@ uint64_t block_granules(uint64_t offset, uint64_t size)
     return (~UINT64_C(0) >> (63 - last)) & (~UINT64_C(0) << first);
 }
 
+/* Outside RAM there is nothing to write to. */
+bool block_cache_claim(struct soft_cpu *cpu, uint64_t gpa)
+{
+    uint64_t page_gpa = align_down(gpa, X86_PAGE_BYTES);
+    struct code_page *page = find_page(cpu->blocks, page_gpa);
+
+    if (soft_vm_page(cpu->vm, page_gpa) == NULL)
+        return true;
+    if (page == NULL)
+        page = make_page(cpu->blocks, page_gpa);
+    if (page == NULL)
+        return false;
+    if (!page->counted)
+        code_pages_add(cpu, page_gpa);
+    page->counted = true;
+    return true;
+}
+
 /* Notes that `size` bytes at `gpa`, inside one page, belong to `block`. False: arena
  * full. */
 static bool note_bytes(struct soft_cpu *cpu, struct block *block, uint64_t gpa,
@@ -161,17 +185,14 @@ static bool note_bytes(struct soft_cpu *cpu, struct block *block, uint64_t gpa,
 {
     struct block_cache *cache = cpu->blocks;
     uint64_t page_gpa = align_down(gpa, X86_PAGE_BYTES);
-    struct code_page *page = find_page(cache, page_gpa);
     struct block_reference *reference = arena_take(cache, sizeof(*reference));
+    struct code_page *page;
 
-    if (soft_vm_page(cpu->vm, page_gpa) == NULL)
-        return true; /* outside RAM there is nothing to write to */
-    if (page == NULL)
-        page = make_page(cache, page_gpa);
-    if (page == NULL || reference == NULL)
+    if (reference == NULL || !block_cache_claim(cpu, gpa))
         return false;
-    if (page->blocks == NULL)
-        code_pages_add(cpu, page_gpa);
+    page = find_page(cache, page_gpa);
+    if (page == NULL)
+        return true;
     *reference = (struct block_reference){.block = block, .next = page->blocks};
     page->blocks = reference;
     page->granules |= block_granules(gpa - page_gpa, size) | block->granules;
@@ -269,7 +290,8 @@ void block_cache_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size)
     struct code_page *page = find_page(cpu->blocks, page_gpa);
     struct block_reference **link;
 
-    if (page == NULL || (page->granules & block_granules(gpa - page_gpa, size)) == 0)
+    if (page == NULL || (page->blocks != NULL &&
+                         (page->granules & block_granules(gpa - page_gpa, size)) == 0))
         return;
     link = &page->blocks;
     while (*link != NULL) {
@@ -284,7 +306,7 @@ void block_cache_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size)
     }
     if (page->blocks == NULL) {
         page->granules = 0;
-        code_pages_remove(cpu, page_gpa);
+        uncount(cpu, page);
     }
 }
 
@@ -322,8 +344,11 @@ bool block_is_known(const struct soft_cpu *cpu, uint64_t gpa, uint64_t rip, uint
     return block != NULL;
 }
 
+/* NULL: some memory is full. */
 static struct block *make(struct soft_cpu *cpu, uint64_t gpa, uint32_t mode)
 {
+    if (!block_cache_claim(cpu, gpa))
+        return NULL;
     vectors_save(cpu); /* what follows may use the host's */
     return (mode & MODE_TRANSLATED) != 0 ? translate_block(cpu, gpa, mode)
                                          : block_build(cpu, gpa, mode);

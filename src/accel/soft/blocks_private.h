@@ -54,6 +54,7 @@ struct block_reference {
 /* A physical page that has code. */
 struct code_page {
     uint64_t gpa;
+    bool counted;      /* by code_pages.c */
     uint64_t granules; /* bit n: bytes n * 64 .. + 63 belong to a block */
     struct block_reference *blocks;
     struct code_page *next;
@@ -105,6 +106,10 @@ static inline struct block *block_lookup(const struct soft_cpu *cpu, uint64_t ri
  * translator knows of either half of the address space, or of the lower alone. */
 void block_cache_forget_addresses(struct soft_cpu *cpu);
 void block_cache_forget_lower_addresses(struct soft_cpu *cpu);
+
+/* The page's bytes are about to be read for a block: writes to it are watched from now
+ * on. False: the arena is full. */
+bool block_cache_claim(struct soft_cpu *cpu, uint64_t gpa);
 
 /* [gpa, gpa + size), inside one page, was written: blocks with these bytes are stale. */
 void block_cache_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size);

@@ -54,13 +54,23 @@ static void announce_to_others(struct soft_cpu *cpu, uint64_t gpa, uint32_t size
         announce(cpu->vm, cpu, gpa, size);
 }
 
+/* From here on this vCPU does not write to a page with code unseen. Where it could, it
+ * may have done so when others had read the page already. */
+static void stop_writing(struct soft_cpu *cpu, uint64_t gpa)
+{
+    if (soft_tlb_protect_code(cpu, gpa))
+        announce_to_others(cpu, gpa, X86_PAGE_BYTES);
+}
+
 void code_pages_add(struct soft_cpu *cpu, uint64_t gpa)
 {
     struct code_pages *pages = &cpu->vm->code_pages;
 
     CHECK(gpa >> 12 < pages->page_count);
-    (void)atomic_fetch_add(&pages->counts[gpa >> 12], 1);
-    soft_tlb_protect_code(cpu, gpa);
+    if (atomic_fetch_add(&pages->counts[gpa >> 12], 1) == 0)
+        (void)soft_tlb_protect_code(cpu, gpa);
+    else
+        stop_writing(cpu, gpa); /* this vCPU may not have heard yet */
     announce_to_others(cpu, gpa, 0);
 }
 
@@ -75,10 +85,28 @@ void code_pages_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size)
     announce_to_others(cpu, gpa, size);
 }
 
+static void announce_late_write(struct soft_cpu *cpu)
+{
+    if (cpu->late_write.size != 0)
+        announce_to_others(cpu, cpu->late_write.gpa, cpu->late_write.size);
+    cpu->late_write.size = 0;
+}
+
+void code_pages_will_be_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size)
+{
+    block_cache_written(cpu, gpa, size);
+    if (cpu->vm->cpu_count == 1)
+        return;
+    announce_late_write(cpu);
+    cpu->late_write = (struct code_event){.gpa = gpa, .size = size};
+    soft_cpu_attend(cpu, ATTENTION_CODE);
+}
+
 void code_pages_written_by_device(struct soft_vm *vm, uint64_t gpa, uint64_t size_bytes)
 {
     const uint64_t end = gpa + size_bytes;
 
+    atomic_thread_fence(memory_order_seq_cst); /* see code_pages_has */
     while (gpa < end) {
         uint64_t piece_end =
             min_u64(align_down(gpa, X86_PAGE_BYTES) + X86_PAGE_BYTES, end);
@@ -112,12 +140,13 @@ void code_pages_catch_up(struct soft_cpu *cpu)
     struct code_event event;
     bool lost;
 
+    announce_late_write(cpu);
     while (next_event(cpu, &event, &lost)) {
         if (lost) {
             block_cache_empty(cpu);
-            soft_tlb_flush_all(cpu);
+            soft_tlb_visit_writable_code(cpu, stop_writing);
         } else if (event.size == 0) {
-            soft_tlb_protect_code(cpu, event.gpa);
+            stop_writing(cpu, event.gpa);
         } else {
             block_cache_written(cpu, event.gpa, event.size);
         }

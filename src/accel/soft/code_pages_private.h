@@ -8,6 +8,10 @@
  * announced when they next look around, which is at the end of their block at the latest.
  * Code that one processor changes for another has to serialise before it runs anyway
  * (SDM 8.1.3). What a device writes is announced to all vCPUs.
+ *
+ * A page counts before its bytes are read. Other vCPUs may have a write translation until
+ * they next look around, and may have written in between: whoever finds one then
+ * announces all of the page.
  */
 #ifndef HUSK_SOFT_CODE_PAGES_PRIVATE_H
 #define HUSK_SOFT_CODE_PAGES_PRIVATE_H
@@ -26,34 +30,40 @@ struct soft_vm;
 /* Announcements that a vCPU may be behind before it forgets all its blocks instead. */
 #define CODE_LOG_ENTRIES 256
 
+struct code_event {
+    uint64_t gpa;
+    uint32_t size; /* bytes written; 0: the page has got code */
+};
+
 struct code_pages {
     _Atomic uint8_t *counts; /* by page of guest RAM */
     size_t page_count;
     pthread_mutex_t lock;
     uint64_t announced; /* number ever; under the lock */
-    struct code_event {
-        uint64_t gpa;
-        uint32_t size; /* bytes written; 0: the page has got code */
-    } events[CODE_LOG_ENTRIES];
+    struct code_event events[CODE_LOG_ENTRIES];
 };
 
 int code_pages_init(struct code_pages *pages, uint64_t memory_limit,
                     struct error *err) MUST_CHECK;
 void code_pages_finish(struct code_pages *pages); /* accepts an all-zero struct */
 
-/* True if a write to the page must be announced. Any thread. */
+/* True if a write to the page must be announced. Any thread. Who has written looks behind
+ * a fence, so that either the count is seen here, or the new bytes by who counts. */
 static inline bool code_pages_has(const struct code_pages *pages, uint64_t gpa)
 {
     return gpa >> 12 < pages->page_count &&
            atomic_load_explicit(&pages->counts[gpa >> 12], memory_order_relaxed) != 0;
 }
 
-/* The first block in a page, and the last one gone, on this vCPU. */
+/* This vCPU is about to have its first block in a page, and has none any more. */
 void code_pages_add(struct soft_cpu *cpu, uint64_t gpa);
 void code_pages_remove(struct soft_cpu *cpu, uint64_t gpa);
 
 /* [gpa, gpa + size) inside one page was written by this vCPU. */
 void code_pages_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size);
+
+/* The same for a write that the instruction in progress is going to do. */
+void code_pages_will_be_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size);
 
 /* The same for RAM that a device has written, across pages. Any thread. */
 void code_pages_written_by_device(struct soft_vm *vm, uint64_t gpa, uint64_t size_bytes);

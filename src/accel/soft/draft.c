@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "accel/soft/access_private.h"
+#include "accel/soft/blocks_private.h"
 #include "accel/soft/soft_private.h"
 #include "base/check.h"
 
@@ -46,6 +47,7 @@ static enum decode_result decode_across(struct draft *draft,
                        ACCESS_EXECUTE, cpu->cpl == 3);
 
     CHECK(first <= INSTRUCTION_LIMIT);
+    (void)block_cache_claim(cpu, next_gpa); /* a full arena is noticed soon enough */
     memcpy(bytes, draft->page_bytes + draft->used, first);
     next = soft_vm_page(cpu->vm, next_gpa);
     if (next == NULL)

@@ -317,33 +317,56 @@ void soft_set_key_rights(struct soft_cpu *cpu, bool user, uint32_t rights)
         soft_tlb_flush_all(cpu);
 }
 
-static void protect(struct soft_mmu *mmu, size_t kind, size_t index, uint64_t page)
+/* True if the entry was there, to write. */
+static bool protect(struct soft_mmu *mmu, size_t kind, size_t index, uint64_t page)
 {
     struct tlb_entry *entry = &mmu->entries[kind][index];
 
-    if (entry->page == page)
-        entry->write_tag = TLB_NO_TAG(index);
+    if (entry->page != page || entry->write_tag == TLB_NO_TAG(index))
+        return false;
+    entry->write_tag = TLB_NO_TAG(index);
+    return true;
 }
 
-static void protect_kind(struct soft_mmu *mmu, size_t kind, uint64_t page)
+static bool protect_kind(struct soft_mmu *mmu, size_t kind, uint64_t page)
 {
+    bool any = false;
+
     if (!has_lists(mmu, kind)) {
         for (size_t index = 0; index < TLB_ENTRIES; index++)
-            protect(mmu, kind, index, page);
-        return;
+            any |= protect(mmu, kind, index, page);
+        return any;
     }
     for (size_t global = 0; global < 2; global++) {
         const struct tlb_fills *fills = &mmu->fills[kind][global];
 
         for (size_t i = 0; i < fills->count; i++)
-            protect(mmu, kind, fills->index[i], page);
+            any |= protect(mmu, kind, fills->index[i], page);
     }
+    return any;
 }
 
-void soft_tlb_protect_code(struct soft_cpu *cpu, uint64_t gpa)
+bool soft_tlb_protect_code(struct soft_cpu *cpu, uint64_t gpa)
 {
     uint64_t page = (uint64_t)(uintptr_t)soft_vm_page(cpu->vm, gpa);
+    bool any = false;
 
     for (size_t kind = 0; kind < TLB_FETCH_SUPERVISOR; kind++)
-        protect_kind(&cpu->mmu, kind, page);
+        any |= protect_kind(&cpu->mmu, kind, page);
+    return any;
+}
+
+void soft_tlb_visit_writable_code(struct soft_cpu *cpu,
+                                  void (*visit)(struct soft_cpu *cpu, uint64_t gpa))
+{
+    const uint64_t base = (uint64_t)(uintptr_t)cpu->vm->memory_base;
+
+    for (size_t kind = 0; kind < TLB_FETCH_SUPERVISOR; kind++)
+        for (size_t index = 0; index < TLB_ENTRIES; index++) {
+            const struct tlb_entry *entry = &cpu->mmu.entries[kind][index];
+
+            if (entry->write_tag != TLB_NO_TAG(index) &&
+                code_pages_has(&cpu->vm->code_pages, entry->page - base))
+                visit(cpu, entry->page - base);
+        }
 }
