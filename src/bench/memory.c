@@ -19,6 +19,7 @@
 #include "bench/directory_private.h"
 #include "bench/files_private.h"
 #include "bench/grid_private.h"
+#include "bench/husk_json_private.h"
 #include "bench/session_private.h"
 #include "bench/smaps_private.h"
 
@@ -37,6 +38,12 @@
 #define SETTLE_MS 40000
 #define IDLE_MS 10000
 
+/* What husk puts its memory down to, by the names of `husk stat`. Of others, as "pmem",
+ * there is nothing here; they would be in the rest. */
+static const char *const kinds[] = {"guest_ram", "kernel_file", "initrd", "common_pages",
+                                    "code",      "program",     "monitor"};
+#define KINDS ARRAY_SIZE(kinds)
+
 enum measure {
     MEASURE_USS,
     MEASURE_PSS,
@@ -46,6 +53,10 @@ enum measure {
     MEASURE_USS_PROGRAM,
     MEASURE_USS_OTHER,
     MEASURE_IDLE,
+    MEASURE_USS_KIND, /* of each kind, in the order of `kinds` */
+    MEASURE_USS_REST = MEASURE_USS_KIND + KINDS,
+    MEASURE_PSS_KIND,
+    MEASURE_PSS_REST = MEASURE_PSS_KIND + KINDS,
     MEASURE_COUNT
 };
 
@@ -58,6 +69,22 @@ static const struct bench_measure measures[MEASURE_COUNT] = {
     [MEASURE_USS_PROGRAM] = {"USS, program", "MiB"},
     [MEASURE_USS_OTHER] = {"USS, the rest", "MiB"},
     [MEASURE_IDLE] = {"idle processor", "%"},
+    [MEASURE_USS_KIND] = {"USS of guest_ram", "MiB"},
+    {"USS of kernel_file", "MiB"},
+    {"USS of initrd", "MiB"},
+    {"USS of common_pages", "MiB"},
+    {"USS of code", "MiB"},
+    {"USS of program", "MiB"},
+    {"USS of monitor", "MiB"},
+    [MEASURE_USS_REST] = {"USS of no kind", "MiB"},
+    [MEASURE_PSS_KIND] = {"PSS of guest_ram", "MiB"},
+    {"PSS of kernel_file", "MiB"},
+    {"PSS of initrd", "MiB"},
+    {"PSS of common_pages", "MiB"},
+    {"PSS of code", "MiB"},
+    {"PSS of program", "MiB"},
+    {"PSS of monitor", "MiB"},
+    [MEASURE_PSS_REST] = {"PSS of no kind", "MiB"},
 };
 
 static const struct bench_way ways[] = {
@@ -155,27 +182,43 @@ static void remove_files(struct memory_bench *bench)
 
 /* ---- instances ---- */
 
+struct instance {
+    char name[48]; /* husk's --name */
+    struct bench_session session;
+};
+
 /* Those of one subject. */
 struct crowd {
     const struct memory_bench *bench;
     struct bench_cell cell;
     size_t count;
-    struct bench_session *sessions; /* owned */
+    struct instance *instances; /* owned */
 };
+
+static bool is_husk(const struct crowd *crowd)
+{
+    return crowd->cell.way->type == NULL;
+}
 
 static int start_one(const struct crowd *crowd, size_t index, struct error *err)
 {
     const struct memory_bench *bench = crowd->bench;
+    struct instance *instance = &crowd->instances[index];
+    const char *const named[] = {"--name", instance->name, NULL};
     struct bench_arguments arguments = {.count = 0};
     struct bench_machine machine = {.memory_mib = MEMORY_MIB,
                                     .kernel = bench->kernel,
                                     .initramfs = bench->initramfs,
                                     .cmdline = KERNEL_ARGUMENTS};
 
+    (void)snprintf(instance->name, sizeof(instance->name), "bench-memory-%ld-%zu",
+                   (long)getpid(), index);
     bench_grid_choose(&crowd->cell, bench->options, &machine);
+    if (is_husk(crowd))
+        machine.options = named;
     bench_arguments_append(&arguments, (const char *[]){bench->cache, NULL});
     bench_arguments_append_machine(&arguments, &machine);
-    return bench_session_open(&crowd->sessions[index], arguments.words,
+    return bench_session_open(&instance->session, arguments.words,
                               bench->options->interrupt_fd, err);
 }
 
@@ -187,8 +230,8 @@ static int start_all(const struct crowd *crowd, struct error *err)
         if (start_one(crowd, i, err) < 0)
             return err->code;
     for (size_t i = 0; i < crowd->count; i++)
-        if (bench_session_expect(&crowd->sessions[i], USER_LINE, BOOT_TIMEOUT_MS, line,
-                                 err) < 0)
+        if (bench_session_expect(&crowd->instances[i].session, USER_LINE, BOOT_TIMEOUT_MS,
+                                 line, err) < 0)
             return err->code;
     return 0;
 }
@@ -217,7 +260,7 @@ static double processor_seconds(const struct crowd *crowd)
     double sum = 0;
 
     for (size_t i = 0; i < crowd->count; i++)
-        sum += bench_child_processor_seconds(&crowd->sessions[i].child);
+        sum += bench_child_processor_seconds(&crowd->instances[i].session.child);
     return sum;
 }
 
@@ -226,7 +269,7 @@ static int measure_idle(const struct crowd *crowd, double *values, struct error 
     double before = processor_seconds(crowd);
     double used;
 
-    if (leave_alone(&crowd->sessions[0], IDLE_MS, err) < 0)
+    if (leave_alone(&crowd->instances[0].session, IDLE_MS, err) < 0)
         return err->code;
     used = processor_seconds(crowd) - before;
     values[MEASURE_IDLE] = 100 * used * 1000 / IDLE_MS / (double)crowd->count;
@@ -239,7 +282,7 @@ static int measure_memory(const struct crowd *crowd, double *values, struct erro
     double share = (double)MIB * (double)crowd->count;
 
     for (size_t i = 0; i < crowd->count; i++)
-        if (smaps_add(crowd->sessions[i].child.pid, MEMORY_BYTES, &sum, err) < 0)
+        if (smaps_add(crowd->instances[i].session.child.pid, MEMORY_BYTES, &sum, err) < 0)
             return err->code;
     values[MEASURE_RSS] = (double)sum.rss_bytes / share;
     values[MEASURE_PSS] = (double)sum.pss_bytes / share;
@@ -253,6 +296,50 @@ static int measure_memory(const struct crowd *crowd, double *values, struct erro
     return 0;
 }
 
+/* Adds what one instance says of itself. False: it says nothing. */
+static bool add_kinds(const struct crowd *crowd, size_t index, double uss[KINDS],
+                      double pss[KINDS])
+{
+    json_t *document =
+        husk_json_stat(crowd->bench->options, crowd->instances[index].name);
+    const json_t *all = json_object_get(json_object_get(document, "process"), "kinds");
+    bool is_known = all != NULL;
+
+    for (size_t i = 0; i < KINDS; i++) {
+        const json_t *kind = json_object_get(all, kinds[i]);
+
+        uss[i] += json_number_value(json_object_get(kind, "private_bytes"));
+        pss[i] += json_number_value(json_object_get(kind, "pss_bytes"));
+    }
+    json_decref(document);
+    return is_known;
+}
+
+/* Sets what the kinds are, behind that what `total` has more than they have together. */
+static void set_kinds(double *values, const double bytes[KINDS], double share,
+                      double total)
+{
+    for (size_t i = 0; i < KINDS; i++) {
+        values[i] = bytes[i] / share;
+        total -= values[i];
+    }
+    values[KINDS] = total > 0 ? total : 0;
+}
+
+/* After the totals, which being asked would add to. */
+static void measure_kinds(const struct crowd *crowd, double *values)
+{
+    double share = (double)MIB * (double)crowd->count;
+    double uss[KINDS] = {0};
+    double pss[KINDS] = {0};
+
+    for (size_t i = 0; i < crowd->count; i++)
+        if (!add_kinds(crowd, i, uss, pss))
+            return;
+    set_kinds(values + MEASURE_USS_KIND, uss, share, values[MEASURE_USS]);
+    set_kinds(values + MEASURE_PSS_KIND, pss, share, values[MEASURE_PSS]);
+}
+
 static int run_subject(void *context, size_t index, double *values, struct error *err)
 {
     const struct memory_bench *bench = context;
@@ -260,16 +347,17 @@ static int run_subject(void *context, size_t index, double *values, struct error
     struct crowd crowd = {
         .bench = bench, .cell = cell, .count = bench->instances[cell.set]};
 
-    crowd.sessions = calloc(crowd.count, sizeof(*crowd.sessions));
-    if (crowd.sessions == NULL)
+    crowd.instances = calloc(crowd.count, sizeof(*crowd.instances));
+    if (crowd.instances == NULL)
         return error_set(err, ENOMEM, "out of memory for %zu instances", crowd.count);
     if (start_all(&crowd, err) == 0 &&
-        leave_alone(&crowd.sessions[0], SETTLE_MS, err) == 0 &&
-        measure_idle(&crowd, values, err) == 0)
-        (void)!measure_memory(&crowd, values, err);
+        leave_alone(&crowd.instances[0].session, SETTLE_MS, err) == 0 &&
+        measure_idle(&crowd, values, err) == 0 &&
+        measure_memory(&crowd, values, err) == 0 && is_husk(&crowd))
+        measure_kinds(&crowd, values);
     for (size_t i = 0; i < crowd.count; i++)
-        bench_session_close(&crowd.sessions[i]);
-    free(crowd.sessions);
+        bench_session_close(&crowd.instances[i].session);
+    free(crowd.instances);
     return err->code;
 }
 
