@@ -21,25 +21,41 @@ static uint8_t address_part(struct emitter *e, unsigned number, unsigned scratch
     return (uint8_t)emit_register(e, number, scratch);
 }
 
-void emit_offset(struct emitter *e, unsigned to, bool wide)
+/* `to` = the place, cut to 32 bits if not `wide`. */
+static void put_place(struct emitter *e, unsigned to, const struct access_place *place,
+                      bool wide)
 {
-    const struct instruction *instruction = e->instruction;
-    struct host_memory address = {.scale = instruction->scale,
-                                  .displacement = (int32_t)instruction->displacement};
+    struct host_memory address = {.scale = place->scale,
+                                  .displacement = (int32_t)place->displacement};
 
-    if (instruction->base == SOFT_ZERO && instruction->index == SOFT_ZERO) {
+    if (place->base == SOFT_ZERO && place->index == SOFT_ZERO) {
         encode_constant(&e->hot, to,
-                        wide ? (uint64_t)instruction->displacement
-                             : (uint32_t)instruction->displacement);
+                        wide ? (uint64_t)place->displacement
+                             : (uint32_t)place->displacement);
         return;
     }
-    address.base = address_part(e, instruction->base, ADDRESS);
-    address.index = address_part(e, instruction->index, SCRATCH);
+    address.base = address_part(e, place->base, ADDRESS);
+    address.index = address_part(e, place->index, SCRATCH);
     if (wide && address.base != HOST_NO_REGISTER && address.index == HOST_NO_REGISTER &&
         address.displacement == 0)
         encode_move(&e->hot, to, address.base);
     else
         encode_lea(&e->hot, to, address, wide);
+}
+
+static struct access_place place_of(const struct instruction *instruction)
+{
+    return (struct access_place){.base = instruction->base,
+                                 .index = instruction->index,
+                                 .scale = instruction->scale,
+                                 .displacement = instruction->displacement};
+}
+
+void emit_offset(struct emitter *e, unsigned to, bool wide)
+{
+    const struct access_place place = place_of(e->instruction);
+
+    put_place(e, to, &place, wide);
 }
 
 void emit_address(struct emitter *e)
@@ -56,31 +72,28 @@ void emit_address(struct emitter *e)
 
 /* ---- checks ---- */
 
-/* The TLB of a block's mode, relative to soft_cpu. */
-static size_t tlb_offset(const struct emitter *e)
+/* The TLB of a block's mode. */
+static enum tlb_kind kind_of(const struct emitter *e)
 {
-    enum tlb_kind kind = TLB_SUPERVISOR;
-
     if ((e->block->mode & MODE_USER) != 0)
-        kind = TLB_USER;
-    else if ((e->block->mode & MODE_USER_DATA) != 0)
-        kind = TLB_SUPERVISOR_AC;
-    return offsetof(struct soft_cpu, mmu) + offsetof(struct soft_mmu, entries) +
-           kind * sizeof(((struct soft_mmu *)NULL)->entries[0]);
+        return TLB_USER;
+    return (e->block->mode & MODE_USER_DATA) != 0 ? TLB_SUPERVISOR_AC : TLB_SUPERVISOR;
 }
 
-static void put_comparison(struct emitter *e, const struct access_check *check,
-                           uint32_t cold)
+/* Whether `size` bytes at ADDRESS + `ahead` are in the page that ADDRESS is an offset
+ * into. */
+static void put_comparison(struct code_writer *writer, const struct access_check *check,
+                           uint32_t ahead, uint32_t cold)
 {
     static const uint8_t compare[] = {0x49, 0x81, 0xfb};       /* cmp r11, */
     static const uint8_t alignment[] = {0x41, 0xf6, 0xc3, 15}; /* test r11b, 15 */
 
-    encode_bytes(&e->hot, compare, sizeof(compare));
-    encode_u32(&e->hot, X86_PAGE_BYTES - check->size);
-    encode_jump_if(&e->hot, CONDITION_A, cold);
+    encode_bytes(writer, compare, sizeof(compare));
+    encode_u32(writer, (uint32_t)X86_PAGE_BYTES - check->size - ahead);
+    encode_jump_if(writer, CONDITION_A, cold);
     if (check->aligned) {
-        encode_bytes(&e->hot, alignment, sizeof(alignment));
-        encode_jump_if(&e->hot, CONDITION_NE, cold);
+        encode_bytes(writer, alignment, sizeof(alignment));
+        encode_jump_if(writer, CONDITION_NE, cold);
     }
 }
 
@@ -93,116 +106,197 @@ static void put_comparison(struct emitter *e, const struct access_check *check,
  *   ja   cold
  *   mov  r10, [page + r10]
  */
-static void put_check(struct emitter *e, const struct access_check *check, uint32_t cold)
+static void put_check(struct code_writer *writer, enum tlb_kind kind,
+                      const struct access_check *check, uint32_t ahead, uint32_t cold)
 {
     static const uint8_t index[] = {
         0x45, 0x89, 0xda, 0x41, 0xc1, 0xea, 12 - TLB_ENTRY_SHIFT, 0x41, 0x81, 0xe2};
     const size_t tag = check->write ? offsetof(struct tlb_entry, write_tag)
                                     : offsetof(struct tlb_entry, read_tag);
-    const size_t tlb = tlb_offset(e);
-    struct host_memory entry = {
-        .base = SCRATCH, .index = HOST_NO_REGISTER, .state = true};
+    struct host_memory entry = STATE(mmu.entries[kind]);
+    const int32_t tlb = entry.displacement;
 
-    encode_bytes(&e->hot, index, sizeof(index));
-    encode_u32(&e->hot, (TLB_ENTRIES - 1) << TLB_ENTRY_SHIFT);
-    entry.displacement = (int32_t)(tlb + tag);
-    encode_alu_memory(&e->hot, 0x2b, ADDRESS, entry);
-    put_comparison(e, check, cold);
-    entry.displacement = (int32_t)(tlb + offsetof(struct tlb_entry, page));
-    encode_load(&e->hot, SCRATCH, entry);
+    encode_bytes(writer, index, sizeof(index));
+    encode_u32(writer, (TLB_ENTRIES - 1) << TLB_ENTRY_SHIFT);
+    entry.base = SCRATCH;
+    entry.displacement = tlb + (int32_t)tag;
+    encode_alu_memory(writer, 0x2b, ADDRESS, entry);
+    put_comparison(writer, check, ahead, cold);
+    entry.displacement = tlb + (int32_t)offsetof(struct tlb_entry, page);
+    encode_load(writer, SCRATCH, entry);
 }
 
-/* A site for the check, and the stub that its failure goes to. */
-static uint32_t make_stub(struct emitter *e, const struct access_check *check,
-                          uint32_t *site)
+static uint32_t make_site(struct emitter *e, const struct access_check *check)
 {
-    *site = emit_site(e);
-    emit_site_at(e, *site)->size = (uint8_t)check->size;
-    emit_site_at(e, *site)->write = check->write;
-    emit_site_at(e, *site)->aligned = check->aligned;
-    emit_site_at(e, *site)->segment = check->segment;
-    return emit_cold_call(e, e->translator->slow, *site);
+    uint32_t site = emit_site(e);
+
+    emit_site_at(e, site)->size = (uint8_t)check->size;
+    emit_site_at(e, site)->write = check->write;
+    emit_site_at(e, site)->aligned = check->aligned;
+    emit_site_at(e, site)->segment = check->segment;
+    return site;
 }
 
 void emit_check(struct emitter *e, struct access_check check)
 {
-    uint32_t site;
-    uint32_t cold = make_stub(e, &check, &site);
+    uint32_t cold = emit_cold_call(e, e->translator->slow, make_site(e, &check));
 
-    put_check(e, &check, cold);
+    put_check(&e->hot, kind_of(e), &check, 0, cold);
     e->group.valid = false;
+    e->ahead = 0;
 }
 
-/* ---- groups ---- */
+/* ---- checks by thunks ---- */
 
-/* ADDRESS = base + displacement. */
-static void put_address(struct emitter *e, unsigned base, int32_t displacement)
+/* Which of translator.checks it is; CHECK_SHAPES: none. */
+static size_t shape_of(const struct access_check *check)
 {
-    if (displacement == 0)
-        encode_move(&e->hot, ADDRESS, register_host(base));
-    else
-        encode_lea(&e->hot, ADDRESS, host_at(register_host(base), displacement), true);
+    if (check->aligned)
+        return check->size == CHECK_MAX_BYTES ? CHECK_ALIGNED : CHECK_SHAPES;
+    if (check->size > CHECK_MAX_BYTES || (check->size & (check->size - 1)) != 0)
+        return CHECK_SHAPES;
+    return (size_t)__builtin_ctz(check->size);
 }
 
-/* In the page of the access before; else, out of line, as if there had been none. */
-static void emit_follower(struct emitter *e, unsigned base, int32_t displacement,
-                          const struct access_check *check)
+/* Returns if all is well. Else what is behind its call, TEST EAX with an immediate, tells
+ * the slow way the site. */
+static uint32_t put_check_thunk(struct code_writer *writer, enum tlb_kind kind,
+                                const struct access_check *check, uint32_t slow)
 {
-    int32_t distance = displacement - e->group.displacement;
-    uint32_t site;
-    uint32_t stub = make_stub(e, check, &site);
-    uint32_t out_of_line = writer_offset(&e->cold);
-    struct code_writer hot;
+    static const uint8_t pass_opcode[] = {0x48, 0xff, 0x04, 0x24}; /* inc qword [rsp] */
+    static const uint8_t back[] = {0xc3};                          /* ret */
+    const uint32_t failed = writer_offset(writer);
+    uint32_t start;
 
-    if (distance != 0)
-        encode_lea(&e->hot, ADDRESS, host_at(ADDRESS, distance), true);
-    put_comparison(e, check, out_of_line);
-    hot = e->hot;
+    encode_bytes(writer, pass_opcode, sizeof(pass_opcode));
+    encode_jump(writer, slow);
+    start = writer_offset(writer);
+    put_check(writer, kind, check, 0, failed);
+    encode_bytes(writer, back, sizeof(back));
+    return start;
+}
+
+void check_thunks_emit(struct translator *translator, struct code_writer *writer)
+{
+    for (size_t kind = 0; kind < ARRAY_SIZE(translator->checks); kind++)
+        for (size_t write = 0; write < 2; write++)
+            for (size_t shape = 0; shape < CHECK_SHAPES; shape++) {
+                const bool aligned = shape == CHECK_ALIGNED;
+                const struct access_check check = {
+                    .size = aligned ? CHECK_MAX_BYTES : 1u << shape,
+                    .write = write != 0,
+                    .aligned = aligned,
+                };
+
+                translator->checks[kind][write][shape] = put_check_thunk(
+                    writer, (enum tlb_kind)kind, &check, translator->slow);
+            }
+}
+
+/* In the cold area, where hot code goes whose comparison fails: the check in full. Back
+ * there ADDRESS is again e->ahead before the place. */
+static void put_out_of_line(struct emitter *e, const struct access_place *place,
+                            const struct access_check *check)
+{
+    static const uint8_t site_follows[] = {0xa9}; /* test eax, */
+    const uint32_t thunk =
+        e->translator->checks[kind_of(e)][check->write][shape_of(check)];
+    const uint32_t site = make_site(e, check);
+    const struct code_writer hot = e->hot;
+
     e->hot = e->cold;
-    emit_site_at(e, site)->retry = out_of_line;
-    put_address(e, base, displacement);
-    put_check(e, check, stub);
+    emit_site_at(e, site)->retry = writer_offset(&e->hot);
+    put_place(e, ADDRESS, place, true);
+    encode_call(&e->hot, thunk);
+    encode_bytes(&e->hot, site_follows, sizeof(site_follows));
+    encode_u32(&e->hot, site);
+    if (e->ahead != 0)
+        encode_lea(&e->hot, ADDRESS, host_at(ADDRESS, -(int32_t)e->ahead), true);
     encode_jump(&e->hot, writer_offset(&hot));
     e->cold = e->hot;
     e->hot = hot;
 }
 
+/* ---- groups ---- */
+
+/* The bytes of a short displacement. */
+#define AHEAD_LIMIT INT8_MAX
+
+/* In the group of the access before, or could be, were it in its page. */
+static bool follows(const struct emitter *e, const struct access_place *place,
+                    const struct access_check *check)
+{
+    const struct access_group *group = &e->group;
+    const struct access_place *first = &group->place;
+
+    return group->valid && (group->write || !check->write) &&
+           place->base == first->base && place->index == first->index &&
+           place->scale == first->scale &&
+           place->displacement - first->displacement > -(int64_t)X86_PAGE_BYTES &&
+           place->displacement - first->displacement < (int64_t)X86_PAGE_BYTES &&
+           shape_of(check) != CHECK_SHAPES;
+}
+
+/* In the page of the access before; else, out of line, as if there had been none. A place
+ * that is a little ahead of ADDRESS needs no other one. */
+static void follow(struct emitter *e, const struct access_place *place,
+                   const struct access_check *check)
+{
+    const int32_t distance = (int32_t)(place->displacement - e->group.place.displacement);
+    const uint32_t cold = writer_offset(&e->cold);
+
+    e->ahead = 0;
+    if (distance > 0 && distance <= AHEAD_LIMIT && !check->aligned)
+        e->ahead = (uint8_t)distance;
+    else if (distance != 0)
+        encode_lea(&e->hot, ADDRESS, host_at(ADDRESS, distance), true);
+    put_comparison(&e->hot, check, e->ahead, cold);
+    put_out_of_line(e, place, check);
+}
+
+static void access_place(struct emitter *e, const struct access_place *place,
+                         struct access_check check)
+{
+    bool write = check.write;
+
+    if (follows(e, place, &check)) {
+        write = e->group.write;
+        follow(e, place, &check);
+    } else {
+        put_place(e, ADDRESS, place, true);
+        emit_check(e, check);
+    }
+    e->group = (struct access_group){.valid = true, .write = write, .place = *place};
+    e->group.place.displacement -= e->ahead;
+}
+
 void emit_access_at(struct emitter *e, unsigned base, int32_t displacement,
                     struct access_check check)
 {
-    const struct access_group *group = &e->group;
-    bool write = check.write;
-
-    if (group->valid && group->base == base && (group->write || !check.write)) {
-        write = group->write;
-        emit_follower(e, base, displacement, &check);
-    } else {
-        put_address(e, base, displacement);
-        emit_check(e, check);
-    }
-    e->group = (struct access_group){.valid = true,
-                                     .write = write,
-                                     .base = (uint8_t)base,
-                                     .displacement = displacement};
-}
-
-static bool is_plain_address(const struct instruction *instruction)
-{
-    return instruction->base != SOFT_ZERO && !register_is_homeless(instruction->base) &&
-           instruction->index == SOFT_ZERO && instruction->address_size == 8 &&
-           instruction->segment < X86_FS;
+    access_place(e,
+                 &(struct access_place){.base = (uint8_t)base,
+                                        .index = SOFT_ZERO,
+                                        .displacement = displacement},
+                 check);
 }
 
 void emit_access(struct emitter *e, struct access_check check)
 {
     const struct instruction *instruction = e->instruction;
+    const struct access_place place = place_of(instruction);
 
-    if (is_plain_address(instruction)) {
-        emit_access_at(e, instruction->base, (int32_t)instruction->displacement, check);
+    if (instruction->address_size == 8 && instruction->segment < X86_FS) {
+        access_place(e, &place, check);
         return;
     }
     emit_address(e);
     emit_check(e, check);
+}
+
+struct host_memory emit_checked(const struct emitter *e)
+{
+    return (struct host_memory){
+        .base = SCRATCH, .index = ADDRESS, .displacement = e->ahead};
 }
 
 void emit_keep_group(struct emitter *e)
@@ -212,12 +306,12 @@ void emit_keep_group(struct emitter *e)
 
 void emit_written(struct emitter *e, unsigned number)
 {
-    if (e->group.base == number)
+    if (e->group.place.base == number || e->group.place.index == number)
         e->group.valid = false;
 }
 
 void emit_stack_moved(struct emitter *e, int32_t bytes)
 {
-    if (e->group.base == X86_RSP)
-        e->group.displacement -= bytes;
+    if (e->group.place.base == X86_RSP)
+        e->group.place.displacement -= bytes;
 }

@@ -16,12 +16,19 @@
 /* The host's register that has the guest's stack pointer. */
 #define STACK X86_R15
 
+/* A linear address: guest registers, or SOFT_ZERO. */
+struct access_place {
+    uint8_t base;
+    uint8_t index;
+    uint8_t scale; /* shift */
+    int64_t displacement;
+};
+
 /* What SCRATCH and ADDRESS hold: see emit_access.c. */
 struct access_group {
     bool valid;
-    bool write;   /* the page may be written to */
-    uint8_t base; /* guest register */
-    int32_t displacement;
+    bool write; /* the page may be written to */
+    struct access_place place;
 };
 
 struct emitter {
@@ -41,6 +48,7 @@ struct emitter {
     const uint8_t *bytes; /* its own */
     size_t ordinal;
     struct access_group group;
+    uint8_t ahead;   /* how far behind ADDRESS what was checked last is */
     bool group_kept; /* its rule says that the group is good behind it, too */
     uint32_t start;  /* offset of its code, behind the saving of flags */
 
@@ -101,12 +109,6 @@ static inline struct host_memory host_at(unsigned base, int32_t displacement)
         .base = (uint8_t)base, .index = HOST_NO_REGISTER, .displacement = displacement};
 }
 
-/* The memory operand behind emit_check: [SCRATCH + ADDRESS]. */
-static inline struct host_memory host_checked(void)
-{
-    return (struct host_memory){.base = SCRATCH, .index = ADDRESS};
-}
-
 /* ---- flags ---- */
 
 unsigned emit_live_in(const struct emitter *e);
@@ -143,7 +145,7 @@ uint32_t emit_cold_call(struct emitter *e, uint32_t thunk, uint32_t index);
 void emit_offset(struct emitter *e, unsigned to, bool wide);
 /* ADDRESS = the linear address of the memory operand. */
 void emit_address(struct emitter *e);
-/* Checks `size` bytes at the linear address in ADDRESS; behind it host_checked() is where
+/* Checks `size` bytes at the linear address in ADDRESS; behind it emit_checked() is where
  * they are. Overwrites host flags. */
 struct access_check {
     unsigned size;
@@ -152,12 +154,17 @@ struct access_check {
     uint8_t segment;
 };
 void emit_check(struct emitter *e, struct access_check check);
+/* The memory operand behind a check. */
+struct host_memory emit_checked(const struct emitter *e);
 
 /* The address and check of the memory operand, or of what lies at a register (which is
  * not homeless) plus displacement, with what is known of the access before. */
 void emit_access(struct emitter *e, struct access_check check);
 void emit_access_at(struct emitter *e, unsigned base, int32_t displacement,
                     struct access_check check);
+
+/* Emits translator.checks. */
+void check_thunks_emit(struct translator *translator, struct code_writer *writer);
 
 /* For rules, at their end: they have used SCRATCH and ADDRESS by functions of this header
  * only, and told which general registers they have written. */

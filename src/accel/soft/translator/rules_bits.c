@@ -48,7 +48,7 @@ static void operate_string(struct emitter *e)
     emit_check(e, (struct access_check){.size = instruction->operand_size,
                                         .write = form_writes_memory(instruction->form),
                                         .segment = instruction->segment});
-    encode_lea(&e->hot, ADDRESS, host_checked(), true);
+    encode_lea(&e->hot, ADDRESS, emit_checked(e), true);
     load_offset(e);
     scratch_immediate(e, 0x83, 4, (uint8_t)(instruction->operand_size * 8 - 1)); /* and */
     raw.reg = SCRATCH;

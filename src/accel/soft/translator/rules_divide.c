@@ -22,7 +22,7 @@ static unsigned load_divisor(struct emitter *e)
                                                .opcode_bytes = 1,
                                                .reg = ADDRESS,
                                                .is_memory = true,
-                                               .memory = host_checked()});
+                                               .memory = emit_checked(e)});
     return ADDRESS;
 }
 

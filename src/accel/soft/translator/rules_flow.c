@@ -103,10 +103,10 @@ static void load_target(struct emitter *e)
 
     if (instruction->form->variant == FLOW_RETURN) {
         stack_check_pop(e);
-        encode_load(&e->hot, ADDRESS, host_checked());
+        encode_load(&e->hot, ADDRESS, emit_checked(e));
     } else if (instruction->memory) {
         emit_access(e, (struct access_check){.size = 8, .segment = instruction->segment});
-        encode_load(&e->hot, ADDRESS, host_checked());
+        encode_load(&e->hot, ADDRESS, emit_checked(e));
     } else if (register_is_homeless(instruction->rm)) {
         encode_load(&e->hot, ADDRESS, emit_register_slot(instruction->rm));
     } else {

@@ -153,13 +153,13 @@ static void operate_memory(struct emitter *e, const struct shape *shape)
     emit_spill_flags(e);
     emit_access(e, check_of(instruction));
     raw.is_memory = true;
-    raw.memory = host_checked();
+    raw.memory = emit_checked(e);
     raw.lock = raw.lock && !e->one_cpu;
     raw.rex = instruction->has_rex;
     if (shape->reg)
         raw.reg = (uint8_t)register_host(instruction->reg);
     if (homeless || (flags && e->flags == FLAGS_STATE)) {
-        encode_lea(&e->hot, ADDRESS, host_checked(), true);
+        encode_lea(&e->hot, ADDRESS, emit_checked(e), true);
         raw.memory = host_at(ADDRESS, 0);
         e->group.valid = false;
     }
@@ -321,7 +321,7 @@ bool rule_lea(struct emitter *e)
         return false;
     emit_offset(e, to, instruction->operand_size == 8 && instruction->address_size == 8);
     store_homeless(e, instruction->reg, to);
-    if (to != ADDRESS && instruction->base != SOFT_ZERO) {
+    if (to != ADDRESS) {
         emit_written(e, instruction->reg);
         emit_keep_group(e);
     }

@@ -9,7 +9,7 @@
 void push_flags(struct emitter *e);
 
 /* rules_stack.c. Checks the place of a push (of what lies on top, for a pop), which
- * host_checked() names then. */
+ * emit_checked(e) names then. */
 void stack_check_push(struct emitter *e);
 void stack_check_pop(struct emitter *e);
 /* The whole push of what is in SCRATCH, which comes through the check. */

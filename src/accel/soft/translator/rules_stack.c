@@ -34,13 +34,13 @@ void stack_put_constant(struct emitter *e, uint64_t value)
                                                    .opcode = {0xc7},
                                                    .opcode_bytes = 1,
                                                    .is_memory = true,
-                                                   .memory = host_checked(),
+                                                   .memory = emit_checked(e),
                                                    .immediate_bytes = 4,
                                                    .immediate = value});
         return;
     }
     e->group.valid = false;
-    encode_lea(&e->hot, ADDRESS, host_checked(), true);
+    encode_lea(&e->hot, ADDRESS, emit_checked(e), true);
     encode_constant(&e->hot, SCRATCH, value);
     encode_store(&e->hot, host_at(ADDRESS, 0), SCRATCH);
 }
@@ -50,11 +50,11 @@ static void push_register(struct emitter *e, unsigned number)
     stack_check_push(e);
     if (register_is_homeless(number)) {
         e->group.valid = false;
-        encode_lea(&e->hot, ADDRESS, host_checked(), true);
+        encode_lea(&e->hot, ADDRESS, emit_checked(e), true);
         encode_load(&e->hot, SCRATCH, emit_register_slot(number));
         encode_store(&e->hot, host_at(ADDRESS, 0), SCRATCH);
     } else {
-        encode_store(&e->hot, host_checked(), register_host(number));
+        encode_store(&e->hot, emit_checked(e), register_host(number));
     }
     stack_move(e, -8);
 }
@@ -63,7 +63,7 @@ void stack_push_scratch(struct emitter *e)
 {
     encode_store(&e->hot, STATE(translated.target), SCRATCH);
     stack_check_push(e);
-    encode_lea(&e->hot, ADDRESS, host_checked(), true);
+    encode_lea(&e->hot, ADDRESS, emit_checked(e), true);
     encode_load(&e->hot, SCRATCH, STATE(translated.target));
     encode_store(&e->hot, host_at(ADDRESS, 0), SCRATCH);
     stack_move(e, -8);
@@ -73,7 +73,7 @@ static void push_memory(struct emitter *e)
 {
     emit_address(e);
     emit_check(e, (struct access_check){.size = 8, .segment = e->instruction->segment});
-    encode_load(&e->hot, SCRATCH, host_checked());
+    encode_load(&e->hot, SCRATCH, emit_checked(e));
     stack_push_scratch(e);
 }
 
@@ -82,17 +82,17 @@ static void pop_register(struct emitter *e, unsigned number)
 {
     stack_check_pop(e);
     if (number == X86_RSP) {
-        encode_load(&e->hot, STACK, host_checked());
+        encode_load(&e->hot, STACK, emit_checked(e));
         e->group.valid = false;
         return;
     }
     emit_written(e, number);
     if (register_is_homeless(number)) {
         e->group.valid = false;
-        encode_load(&e->hot, SCRATCH, host_checked());
+        encode_load(&e->hot, SCRATCH, emit_checked(e));
         encode_store(&e->hot, emit_register_slot(number), SCRATCH);
     } else {
-        encode_load(&e->hot, number, host_checked());
+        encode_load(&e->hot, number, emit_checked(e));
     }
     stack_move(e, 8);
 }
@@ -100,7 +100,7 @@ static void pop_register(struct emitter *e, unsigned number)
 static void leave(struct emitter *e)
 {
     check_stack(e, X86_RBP, 0, false);
-    encode_load(&e->hot, SCRATCH, host_checked());
+    encode_load(&e->hot, SCRATCH, emit_checked(e));
     encode_lea(&e->hot, STACK, host_at(X86_RBP, 8), true);
     encode_move(&e->hot, X86_RBP, SCRATCH);
 }

@@ -4,7 +4,7 @@
  *
  * Inside translated code the guest's registers are the host's, with the same numbers,
  * except that RSP is in R15, and that R10, R11 and R15 stay in soft_cpu.r (the host's R10
- * and R11 are free to use, its RSP is the thread's stack). GS is the base of struct
+ * and R11 are free to use, its RSP is the thread's stack). By GS it reaches struct
  * soft_cpu. The guest's arithmetic flags are in one of three places: enum flags_place.
  *
  * A block has two entries. Branches from its own page may come to `entry`, with flags
@@ -65,6 +65,11 @@ struct translator_counters {
     uint64_t lookups; /* blocks that branches found by C */
 };
 
+/* Accesses of 1, 2, 4, 8, 16 bytes, and 16 that must be aligned. */
+#define CHECK_MAX_BYTES 16
+#define CHECK_ALIGNED 5
+#define CHECK_SHAPES 6
+
 struct translator {
     struct code_memory memory;
     struct site *sites;
@@ -84,6 +89,9 @@ struct translator {
     uint32_t stale_host_flags;
     uint32_t vectors;
     uint32_t landing; /* an indirect branch, under the lockstep checker */
+    /* Checks of accesses, for code out of line: by TLB, whether it writes, and size, as a
+     * power of two. */
+    uint32_t checks[TLB_FETCH_SUPERVISOR][2][CHECK_SHAPES];
 
     struct translator_counters counters;
 
