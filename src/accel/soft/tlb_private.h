@@ -17,9 +17,9 @@
  * linear - tag <= 4096 - size (unsigned), which covers page and page crossing in one
  * compare; the access is then at page + (linear - tag). */
 struct tlb_entry {
+    uint64_t page; /* its host address; where code was fetched: its guest-physical one */
     uint64_t read_tag;
     uint64_t write_tag;
-    uint64_t page; /* its host address; where code was fetched: its guest-physical one */
     uint64_t info; /* tlb.c's own; also pads to 32 bytes, so that an index is a shift */
 };
 #define TLB_ENTRIES 4096

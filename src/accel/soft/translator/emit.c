@@ -11,10 +11,12 @@
 
 struct host_memory emit_state(size_t offset)
 {
-    return (struct host_memory){.base = HOST_NO_REGISTER,
-                                .index = HOST_NO_REGISTER,
-                                .state = true,
-                                .displacement = (int32_t)offset};
+    return (struct host_memory){
+        .base = HOST_NO_REGISTER,
+        .index = HOST_NO_REGISTER,
+        .state = true,
+        .displacement = (int32_t)offset - (int32_t)offsetof(struct soft_cpu, mmu.entries),
+    };
 }
 
 struct host_memory emit_register_slot(unsigned number)

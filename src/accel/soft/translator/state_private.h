@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What translated code keeps in its vCPU, beside registers and TLBs. Code reaches all of
- * struct soft_cpu through GS, at constant offsets.
+ * struct soft_cpu through GS, at constant offsets from the first TLB: what a kernel's
+ * accesses look into has short displacements then.
  */
 #ifndef HUSK_SOFT_TRANSLATOR_STATE_PRIVATE_H
 #define HUSK_SOFT_TRANSLATOR_STATE_PRIVATE_H

@@ -111,7 +111,7 @@ static void set_gs(const struct soft_cpu *cpu)
 
     if (owner == cpu)
         return;
-    CHECK(syscall(SYS_arch_prctl, ARCH_SET_GS, cpu) == 0);
+    CHECK(syscall(SYS_arch_prctl, ARCH_SET_GS, cpu->mmu.entries) == 0);
     owner = cpu;
 }
 
