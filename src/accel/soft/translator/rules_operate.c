@@ -88,6 +88,37 @@ static struct shape shape_of(const struct instruction *instruction)
     return shape;
 }
 
+/* XOR or SUB of a register with itself. */
+static bool clears(const struct instruction *instruction, const struct shape *shape)
+{
+    const struct form *form = instruction->form;
+
+    return form->select == select_alu &&
+           (form->variant == ALU_XOR || form->variant == ALU_SUB) && shape->reg &&
+           shape->rm && instruction->reg == instruction->rm;
+}
+
+/* The register that it writes it does not read. */
+static bool only_writes(const struct instruction *instruction, const struct shape *shape)
+{
+    const struct form *form = instruction->form;
+    bool moves = form->select == select_move || form->select == select_move_extend;
+    bool same = shape->reg && shape->rm && instruction->reg == instruction->rm;
+
+    return instruction->operand_size >= 4 &&
+           (clears(instruction, shape) || (moves && !same));
+}
+
+/* A register to write a guest's to, which has its value if it is read, too. */
+static unsigned register_to_write(struct emitter *e, unsigned number, unsigned scratch,
+                                  bool read)
+{
+    if (read || !register_is_homeless(number))
+        return emit_register(e, number, scratch);
+    e->group.valid = false;
+    return scratch;
+}
+
 static void store_homeless(struct emitter *e, unsigned number, unsigned from)
 {
     if (register_is_homeless(number))
@@ -148,6 +179,7 @@ static void operate_memory(struct emitter *e, const struct shape *shape)
     struct host_instruction raw = raw_parse(instruction, e->bytes);
     uint32_t first_site = e->translator->site_count;
     bool homeless = shape->reg && register_is_homeless(instruction->reg);
+    bool read = !shape->reg_written || !only_writes(instruction, shape);
     bool flags = flags_needed(instruction, emit_live_out(e)) != 0;
 
     emit_spill_flags(e);
@@ -158,7 +190,7 @@ static void operate_memory(struct emitter *e, const struct shape *shape)
     raw.rex = instruction->has_rex;
     if (shape->reg)
         raw.reg = (uint8_t)register_host(instruction->reg);
-    if (homeless || (flags && e->flags == FLAGS_STATE)) {
+    if ((homeless && read) || (flags && e->flags == FLAGS_STATE)) {
         encode_lea(&e->hot, ADDRESS, emit_checked(e), true);
         raw.memory = host_at(ADDRESS, 0);
         e->group.valid = false;
@@ -166,7 +198,7 @@ static void operate_memory(struct emitter *e, const struct shape *shape)
     if (flags)
         emit_flags_to_host(e);
     if (homeless)
-        raw.reg = (uint8_t)emit_register(e, instruction->reg, SCRATCH);
+        raw.reg = (uint8_t)register_to_write(e, instruction->reg, SCRATCH, read);
     encode(&e->hot, &raw);
     if (homeless && shape->reg_written)
         encode_store(&e->hot, emit_register_slot(instruction->reg), SCRATCH);
@@ -206,24 +238,52 @@ static bool fits_slot(const struct instruction *instruction, const struct shape 
             instruction->operand_size == 1);
 }
 
+/* ModRM.reg is homeless, ModRM.rm is not: the instruction with both exchanged, so that
+ * the slot can be ModRM.rm. Of MOV and arithmetic, bit 1 of the opcode is the direction
+ * (SDM vol. 2, B.1.4.8); TEST has none. */
+static bool exchange_operands(const struct instruction *instruction,
+                              const struct shape *shape, struct host_instruction *raw)
+{
+    const struct form *form = instruction->form;
+    bool test = form->select == select_alu && form->variant == ALU_TEST;
+
+    if ((form->select != select_alu && form->select != select_move) || !shape->reg ||
+        !shape->rm || !is_rm(form->operands[0]) || form->map != MAP_ONE ||
+        !register_is_homeless(instruction->reg) || register_is_homeless(instruction->rm))
+        return false;
+    if (!test)
+        raw->opcode[0] |= 2;
+    raw->rex = instruction->has_rex;
+    raw->reg = (uint8_t)register_host(instruction->rm);
+    raw->is_memory = true;
+    raw->memory = emit_register_slot(instruction->reg);
+    return true;
+}
+
 static void operate_registers(struct emitter *e, const struct shape *shape)
 {
     const struct instruction *instruction = e->instruction;
     struct host_instruction raw = raw_parse(instruction, e->bytes);
     bool same = shape->reg && shape->rm && instruction->reg == instruction->rm;
+    bool read = !only_writes(instruction, shape);
     unsigned rm = raw.rm;
     unsigned reg = raw.reg;
 
+    if (exchange_operands(instruction, shape, &raw)) {
+        encode(&e->hot, &raw);
+        return;
+    }
     if (fits_slot(instruction, shape)) {
         raw.is_memory = true;
         raw.memory = emit_register_slot(instruction->rm);
     } else if (shape->rm) {
-        rm = emit_register(e, instruction->rm, ADDRESS);
+        rm = register_to_write(e, instruction->rm, ADDRESS, read || !shape->rm_written);
     }
     if (same)
         reg = rm;
     else if (shape->reg || shape->low)
-        reg = emit_register(e, instruction->reg, SCRATCH);
+        reg =
+            register_to_write(e, instruction->reg, SCRATCH, read || !shape->reg_written);
     raw.rex = instruction->has_rex;
     raw.reg = (uint8_t)reg;
     raw.rm = (uint8_t)rm;
