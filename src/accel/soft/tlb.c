@@ -11,6 +11,13 @@
 /* tlb_entry.info */
 #define ENTRY_GLOBAL 0x1u
 
+/* Whatever takes an entry away, or its write tag, takes these. */
+static void forget_stack_pages(struct soft_mmu *mmu)
+{
+    for (size_t kind = 0; kind < ARRAY_SIZE(mmu->stack_pages); kind++)
+        mmu->stack_pages[kind].limit = 0;
+}
+
 static void clear_entry(struct tlb_entry *entry, size_t index)
 {
     *entry =
@@ -175,6 +182,7 @@ void soft_tlb_flush_all(struct soft_cpu *cpu)
 {
     struct soft_mmu *mmu = &cpu->mmu;
 
+    forget_stack_pages(mmu);
     for (size_t kind = 0; kind < TLB_KINDS; kind++) {
         flush_fills(mmu, kind, false);
         flush_fills(mmu, kind, true);
@@ -208,6 +216,7 @@ void soft_tlb_flush_non_global(struct soft_cpu *cpu)
                    mmu->fills[TLB_FETCH_USER][false].count != 0;
     bool upper = has_upper_code(mmu);
 
+    forget_stack_pages(mmu);
     for (size_t kind = 0; kind < TLB_KINDS; kind++)
         flush_fills(mmu, kind, false);
     if (upper)
@@ -292,6 +301,7 @@ void soft_tlb_flush_page(struct soft_cpu *cpu, uint64_t linear)
     struct soft_mmu *mmu = &cpu->mmu;
     size_t index = (linear >> 12) & (TLB_ENTRIES - 1);
 
+    forget_stack_pages(mmu);
     if (was_fetched(mmu, linear))
         block_cache_forget_addresses(cpu);
     for (size_t kind = 0; kind < TLB_KINDS; kind++)
@@ -351,6 +361,7 @@ bool soft_tlb_protect_code(struct soft_cpu *cpu, uint64_t gpa)
     uint64_t page = (uint64_t)(uintptr_t)soft_vm_page(cpu->vm, gpa);
     bool any = false;
 
+    forget_stack_pages(&cpu->mmu);
     for (size_t kind = 0; kind < TLB_FETCH_SUPERVISOR; kind++)
         any |= protect_kind(&cpu->mmu, kind, page);
     return any;

@@ -49,7 +49,18 @@ struct tlb_fills {
  * page. */
 #define TLB_LARGE_BITS 8192
 
+/* The page of the stack, by the TLB: an entry that may be written to, once more, where
+ * code finds it without an index. It serves up to eight bytes at `linear` if linear - tag
+ * < limit; that is 0 if there is none. */
+struct stack_page {
+    uint64_t tag;
+    uint64_t limit;
+    uint64_t page;
+};
+#define STACK_PAGE_ACCESS_BYTES 8
+
 struct soft_mmu {
+    struct stack_page stack_pages[TLB_FETCH_SUPERVISOR];
     struct tlb_entry entries[TLB_KINDS][TLB_ENTRIES];
     struct tlb_fills fills[TLB_KINDS][2]; /* not global, global */
     uint64_t large_pages[TLB_LARGE_BITS / 64];

@@ -97,6 +97,22 @@ static void put_comparison(struct code_writer *writer, const struct access_check
     }
 }
 
+/* A field of the TLB's entry whose offset is in SCRATCH. */
+static struct host_memory entry_field(enum tlb_kind kind, size_t field)
+{
+    struct host_memory entry = STATE(mmu.entries[kind]);
+
+    entry.base = SCRATCH;
+    entry.displacement += (int32_t)field;
+    return entry;
+}
+
+static struct host_memory entry_tag(enum tlb_kind kind, bool write)
+{
+    return entry_field(kind, write ? offsetof(struct tlb_entry, write_tag)
+                                   : offsetof(struct tlb_entry, read_tag));
+}
+
 /*
  *   mov  r10d, r11d
  *   shr  r10d, 7              the index, times the size of an entry
@@ -106,24 +122,22 @@ static void put_comparison(struct code_writer *writer, const struct access_check
  *   ja   cold
  *   mov  r10, [page + r10]
  */
-static void put_check(struct code_writer *writer, enum tlb_kind kind,
-                      const struct access_check *check, uint32_t ahead, uint32_t cold)
+static void put_index(struct code_writer *writer)
 {
     static const uint8_t index[] = {
         0x45, 0x89, 0xda, 0x41, 0xc1, 0xea, 12 - TLB_ENTRY_SHIFT, 0x41, 0x81, 0xe2};
-    const size_t tag = check->write ? offsetof(struct tlb_entry, write_tag)
-                                    : offsetof(struct tlb_entry, read_tag);
-    struct host_memory entry = STATE(mmu.entries[kind]);
-    const int32_t tlb = entry.displacement;
 
     encode_bytes(writer, index, sizeof(index));
     encode_u32(writer, (TLB_ENTRIES - 1) << TLB_ENTRY_SHIFT);
-    entry.base = SCRATCH;
-    entry.displacement = tlb + (int32_t)tag;
-    encode_alu_memory(writer, 0x2b, ADDRESS, entry);
-    put_comparison(writer, check, ahead, cold);
-    entry.displacement = tlb + (int32_t)offsetof(struct tlb_entry, page);
-    encode_load(writer, SCRATCH, entry);
+}
+
+static void put_check(struct code_writer *writer, enum tlb_kind kind,
+                      const struct access_check *check, uint32_t cold)
+{
+    put_index(writer);
+    encode_alu_memory(writer, 0x2b, ADDRESS, entry_tag(kind, check->write));
+    put_comparison(writer, check, 0, cold);
+    encode_load(writer, SCRATCH, entry_field(kind, offsetof(struct tlb_entry, page)));
 }
 
 static uint32_t make_site(struct emitter *e, const struct access_check *check)
@@ -141,7 +155,7 @@ void emit_check(struct emitter *e, struct access_check check)
 {
     uint32_t cold = emit_cold_call(e, e->translator->slow, make_site(e, &check));
 
-    put_check(&e->hot, kind_of(e), &check, 0, cold);
+    put_check(&e->hot, kind_of(e), &check, cold);
     e->group.valid = false;
     e->ahead = 0;
 }
@@ -158,20 +172,90 @@ static size_t shape_of(const struct access_check *check)
     return (size_t)__builtin_ctz(check->size);
 }
 
+static uint32_t put_failure(struct code_writer *writer, uint32_t slow)
+{
+    static const uint8_t pass_opcode[] = {0x48, 0xff, 0x04, 0x24}; /* inc qword [rsp] */
+    const uint32_t start = writer_offset(writer);
+
+    encode_bytes(writer, pass_opcode, sizeof(pass_opcode));
+    encode_jump(writer, slow);
+    return start;
+}
+
 /* Returns if all is well. Else what is behind its call, TEST EAX with an immediate, tells
  * the slow way the site. */
 static uint32_t put_check_thunk(struct code_writer *writer, enum tlb_kind kind,
                                 const struct access_check *check, uint32_t slow)
 {
-    static const uint8_t pass_opcode[] = {0x48, 0xff, 0x04, 0x24}; /* inc qword [rsp] */
-    static const uint8_t back[] = {0xc3};                          /* ret */
-    const uint32_t failed = writer_offset(writer);
+    static const uint8_t back[] = {0xc3}; /* ret */
+    const uint32_t failed = put_failure(writer, slow);
+    const uint32_t start = writer_offset(writer);
+
+    put_check(writer, kind, check, failed);
+    encode_bytes(writer, back, sizeof(back));
+    return start;
+}
+
+static struct host_memory stack_field(enum tlb_kind kind, size_t field)
+{
+    struct host_memory page = STATE(mmu.stack_pages[kind]);
+
+    page.displacement += (int32_t)field;
+    return page;
+}
+
+/* The entry whose offset is in SCRATCH becomes the stack's page. */
+static void put_stack_page(struct code_writer *writer, enum tlb_kind kind)
+{
+    static const uint8_t push_rax[] = {0x50};
+    static const uint8_t pop_rax[] = {0x58};
+
+    encode_bytes(writer, push_rax, sizeof(push_rax));
+    encode_load(writer, X86_RAX, entry_tag(kind, true));
+    encode_store(writer, stack_field(kind, offsetof(struct stack_page, tag)), X86_RAX);
+    encode_load(writer, SCRATCH, entry_field(kind, offsetof(struct tlb_entry, page)));
+    encode_store(writer, stack_field(kind, offsetof(struct stack_page, page)), SCRATCH);
+    encode_constant(writer, X86_RAX, X86_PAGE_BYTES - STACK_PAGE_ACCESS_BYTES + 1);
+    encode_store(writer, stack_field(kind, offsetof(struct stack_page, limit)), X86_RAX);
+    encode_bytes(writer, pop_rax, sizeof(pop_rax));
+}
+
+/* Moves page and offset apart, so that their sum stays, but whatever follows this access
+ * is not in its page. */
+static void put_end_of_group(struct code_writer *writer)
+{
+    static const uint8_t push_rax[] = {0x50};
+    static const uint8_t pop_rax[] = {0x58};
+
+    encode_bytes(writer, push_rax, sizeof(push_rax));
+    encode_constant(writer, X86_RAX, UINT64_C(1) << 62);
+    encode_alu(writer, 0x03, ADDRESS, X86_RAX);
+    encode_alu(writer, 0x2b, SCRATCH, X86_RAX);
+    encode_bytes(writer, pop_rax, sizeof(pop_rax));
+}
+
+/* A page that may not be written to serves reads, but what follows must not write. */
+static uint32_t put_stack_check_thunk(struct code_writer *writer, enum tlb_kind kind,
+                                      const struct access_check *check, uint32_t slow)
+{
+    static const uint8_t back[] = {0xc3}; /* ret */
+    uint32_t failed = put_failure(writer, slow);
     uint32_t start;
 
-    encode_bytes(writer, pass_opcode, sizeof(pass_opcode));
-    encode_jump(writer, slow);
+    if (!check->write) {
+        uint32_t again = writer_offset(writer);
+
+        encode_alu_memory(writer, 0x03, ADDRESS, entry_tag(kind, true));
+        put_check(writer, kind, check, failed);
+        put_end_of_group(writer);
+        encode_bytes(writer, back, sizeof(back));
+        failed = again;
+    }
     start = writer_offset(writer);
-    put_check(writer, kind, check, 0, failed);
+    put_index(writer);
+    encode_alu_memory(writer, 0x2b, ADDRESS, entry_tag(kind, true));
+    put_comparison(writer, check, 0, failed);
+    put_stack_page(writer, kind);
     encode_bytes(writer, back, sizeof(back));
     return start;
 }
@@ -190,17 +274,18 @@ void check_thunks_emit(struct translator *translator, struct code_writer *writer
 
                 translator->checks[kind][write][shape] = put_check_thunk(
                     writer, (enum tlb_kind)kind, &check, translator->slow);
+                if (shape < CHECK_STACK_SHAPES)
+                    translator->stack_checks[kind][write][shape] = put_stack_check_thunk(
+                        writer, (enum tlb_kind)kind, &check, translator->slow);
             }
 }
 
 /* In the cold area, where hot code goes whose comparison fails: the check in full. Back
  * there ADDRESS is again e->ahead before the place. */
 static void put_out_of_line(struct emitter *e, const struct access_place *place,
-                            const struct access_check *check)
+                            const struct access_check *check, uint32_t thunk)
 {
     static const uint8_t site_follows[] = {0xa9}; /* test eax, */
-    const uint32_t thunk =
-        e->translator->checks[kind_of(e)][check->write][shape_of(check)];
     const uint32_t site = make_site(e, check);
     const struct code_writer hot = e->hot;
 
@@ -251,7 +336,32 @@ static void follow(struct emitter *e, const struct access_place *place,
     else if (distance != 0)
         encode_lea(&e->hot, ADDRESS, host_at(ADDRESS, distance), true);
     put_comparison(&e->hot, check, e->ahead, cold);
-    put_out_of_line(e, place, check);
+    put_out_of_line(e, place, check,
+                    e->translator->checks[kind_of(e)][check->write][shape_of(check)]);
+}
+
+/*
+ *   sub  r11, [stack's tag]
+ *   cmp  r11, [stack's limit]
+ *   jae  cold
+ *   mov  r10, [stack's page]
+ */
+static void access_stack(struct emitter *e, const struct access_place *place,
+                         const struct access_check *check)
+{
+    const enum tlb_kind kind = kind_of(e);
+    const uint32_t cold = writer_offset(&e->cold);
+
+    e->ahead = 0;
+    put_place(e, ADDRESS, place, true);
+    encode_alu_memory(&e->hot, 0x2b, ADDRESS,
+                      stack_field(kind, offsetof(struct stack_page, tag)));
+    encode_alu_memory(&e->hot, 0x3b, ADDRESS,
+                      stack_field(kind, offsetof(struct stack_page, limit)));
+    encode_jump_if(&e->hot, CONDITION_AE, cold);
+    encode_load(&e->hot, SCRATCH, stack_field(kind, offsetof(struct stack_page, page)));
+    put_out_of_line(e, place, check,
+                    e->translator->stack_checks[kind][check->write][shape_of(check)]);
 }
 
 static void access_place(struct emitter *e, const struct access_place *place,
@@ -262,6 +372,10 @@ static void access_place(struct emitter *e, const struct access_place *place,
     if (follows(e, place, &check)) {
         write = e->group.write;
         follow(e, place, &check);
+    } else if (place->base == X86_RSP && place->index == SOFT_ZERO &&
+               shape_of(&check) < CHECK_STACK_SHAPES) {
+        access_stack(e, place, &check);
+        write = true;
     } else {
         put_place(e, ADDRESS, place, true);
         emit_check(e, check);

@@ -69,6 +69,7 @@ struct translator_counters {
 #define CHECK_MAX_BYTES 16
 #define CHECK_ALIGNED 5
 #define CHECK_SHAPES 6
+#define CHECK_STACK_SHAPES 4 /* up to STACK_PAGE_ACCESS_BYTES */
 
 struct translator {
     struct code_memory memory;
@@ -92,6 +93,7 @@ struct translator {
     /* Checks of accesses, for code out of line: by TLB, whether it writes, and size, as a
      * power of two. */
     uint32_t checks[TLB_FETCH_SUPERVISOR][2][CHECK_SHAPES];
+    uint32_t stack_checks[TLB_FETCH_SUPERVISOR][2][CHECK_STACK_SHAPES];
 
     struct translator_counters counters;
 
