@@ -260,6 +260,20 @@ static uint32_t put_stack_check_thunk(struct code_writer *writer, enum tlb_kind 
     return start;
 }
 
+/* Where a page was hoped to be writable. */
+static uint32_t put_read_only_thunk(struct code_writer *writer, enum tlb_kind kind,
+                                    const struct access_check *check, uint32_t slow)
+{
+    static const uint8_t back[] = {0xc3}; /* ret */
+    const uint32_t failed = put_failure(writer, slow);
+    const uint32_t start = writer_offset(writer);
+
+    put_check(writer, kind, check, failed);
+    put_end_of_group(writer);
+    encode_bytes(writer, back, sizeof(back));
+    return start;
+}
+
 void check_thunks_emit(struct translator *translator, struct code_writer *writer)
 {
     for (size_t kind = 0; kind < ARRAY_SIZE(translator->checks); kind++)
@@ -274,6 +288,9 @@ void check_thunks_emit(struct translator *translator, struct code_writer *writer
 
                 translator->checks[kind][write][shape] = put_check_thunk(
                     writer, (enum tlb_kind)kind, &check, translator->slow);
+                if (write == 0)
+                    translator->read_only_checks[kind][shape] = put_read_only_thunk(
+                        writer, (enum tlb_kind)kind, &check, translator->slow);
                 if (shape < CHECK_STACK_SHAPES)
                     translator->stack_checks[kind][write][shape] = put_stack_check_thunk(
                         writer, (enum tlb_kind)kind, &check, translator->slow);
@@ -307,6 +324,11 @@ static void put_out_of_line(struct emitter *e, const struct access_place *place,
 /* The bytes of a short displacement. */
 #define AHEAD_LIMIT INT8_MAX
 
+static bool is_same_base(const struct access_place *a, const struct access_place *b)
+{
+    return a->base == b->base && a->index == b->index && a->scale == b->scale;
+}
+
 /* In the group of the access before, or could be, were it in its page. */
 static bool follows(const struct emitter *e, const struct access_place *place,
                     const struct access_check *check)
@@ -315,8 +337,7 @@ static bool follows(const struct emitter *e, const struct access_place *place,
     const struct access_place *first = &group->place;
 
     return group->valid && (group->write || !check->write) &&
-           place->base == first->base && place->index == first->index &&
-           place->scale == first->scale &&
+           is_same_base(place, first) &&
            place->displacement - first->displacement > -(int64_t)X86_PAGE_BYTES &&
            place->displacement - first->displacement < (int64_t)X86_PAGE_BYTES &&
            shape_of(check) != CHECK_SHAPES;
@@ -364,6 +385,37 @@ static void access_stack(struct emitter *e, const struct access_place *place,
                     e->translator->stack_checks[kind][check->write][shape_of(check)]);
 }
 
+/* An instruction behind this one seems to write there. */
+static bool is_written_later(const struct emitter *e, const struct access_place *place)
+{
+    for (size_t i = e->ordinal + 1; i < e->draft->count; i++) {
+        const struct instruction *instruction = &e->draft->instructions[i];
+        const struct access_place other = place_of(instruction);
+
+        if (instruction->memory && form_writes_memory(instruction->form) &&
+            is_same_base(place, &other))
+            return true;
+    }
+    return false;
+}
+
+/* A read, as if it were a write, for the sake of a write that follows. A page that may
+ * only be read is a case for the cold area. */
+static void access_both(struct emitter *e, const struct access_place *place,
+                        struct access_check check)
+{
+    const enum tlb_kind kind = kind_of(e);
+    const uint32_t cold = writer_offset(&e->cold);
+    struct access_check write = check;
+
+    e->ahead = 0;
+    write.write = true;
+    put_place(e, ADDRESS, place, true);
+    put_check(&e->hot, kind, &write, cold);
+    put_out_of_line(e, place, &check,
+                    e->translator->read_only_checks[kind][shape_of(&check)]);
+}
+
 static void access_place(struct emitter *e, const struct access_place *place,
                          struct access_check check)
 {
@@ -375,6 +427,10 @@ static void access_place(struct emitter *e, const struct access_place *place,
     } else if (place->base == X86_RSP && place->index == SOFT_ZERO &&
                shape_of(&check) < CHECK_STACK_SHAPES) {
         access_stack(e, place, &check);
+        write = true;
+    } else if (!check.write && shape_of(&check) != CHECK_SHAPES &&
+               is_written_later(e, place)) {
+        access_both(e, place, check);
         write = true;
     } else {
         put_place(e, ADDRESS, place, true);

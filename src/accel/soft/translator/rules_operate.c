@@ -238,6 +238,18 @@ static bool fits_slot(const struct instruction *instruction, const struct shape 
             instruction->operand_size == 1);
 }
 
+/* A constant that is sign-extended, into a slot. */
+static void put_constant(struct emitter *e, unsigned number, uint64_t value)
+{
+    encode(&e->hot, &(struct host_instruction){.wide = true,
+                                               .opcode = {0xc7},
+                                               .opcode_bytes = 1,
+                                               .is_memory = true,
+                                               .memory = emit_register_slot(number),
+                                               .immediate_bytes = 4,
+                                               .immediate = value});
+}
+
 /* ModRM.reg is homeless, ModRM.rm is not: the instruction with both exchanged, so that
  * the slot can be ModRM.rm. Of MOV and arithmetic, bit 1 of the opcode is the direction
  * (SDM vol. 2, B.1.4.8); TEST has none. */
@@ -271,6 +283,11 @@ static void operate_registers(struct emitter *e, const struct shape *shape)
 
     if (exchange_operands(instruction, shape, &raw)) {
         encode(&e->hot, &raw);
+        return;
+    }
+    if (clears(instruction, shape) && register_is_homeless(instruction->rm) &&
+        instruction->operand_size >= 4 && emit_live_out(e) == 0) {
+        put_constant(e, instruction->rm, 0);
         return;
     }
     if (fits_slot(instruction, shape)) {
@@ -359,14 +376,17 @@ bool rule_constant(struct emitter *e)
 
     if (instruction->form->operands[0] != OPERAND_O || instruction->operand_size < 4)
         return rule_operate(e);
-    if (register_is_homeless(instruction->reg)) {
+    if (!register_is_homeless(instruction->reg)) {
+        encode_constant(&e->hot, register_host(instruction->reg), instruction->immediate);
+    } else if (instruction->immediate == (uint64_t)(int32_t)instruction->immediate) {
+        put_constant(e, instruction->reg, instruction->immediate);
+    } else {
         encode_constant(&e->hot, SCRATCH, instruction->immediate);
         store_homeless(e, instruction->reg, SCRATCH);
-    } else {
-        encode_constant(&e->hot, register_host(instruction->reg), instruction->immediate);
-        emit_written(e, instruction->reg);
-        emit_keep_group(e);
+        e->group.valid = false;
     }
+    emit_written(e, instruction->reg);
+    emit_keep_group(e);
     return true;
 }
 

@@ -93,6 +93,7 @@ struct translator {
     /* Checks of accesses, for code out of line: by TLB, whether it writes, and size, as a
      * power of two. */
     uint32_t checks[TLB_FETCH_SUPERVISOR][2][CHECK_SHAPES];
+    uint32_t read_only_checks[TLB_FETCH_SUPERVISOR][CHECK_SHAPES];
     uint32_t stack_checks[TLB_FETCH_SUPERVISOR][2][CHECK_STACK_SHAPES];
 
     struct translator_counters counters;
