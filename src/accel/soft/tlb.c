@@ -18,6 +18,16 @@ static void forget_stack_pages(struct soft_mmu *mmu)
         mmu->stack_pages[kind].limit = 0;
 }
 
+/* What makes place for another page takes its copy along: who looks for pages that may be
+ * written to, looks at the entries. */
+static void replace_entry(struct soft_mmu *mmu, enum tlb_kind kind, size_t index,
+                          struct tlb_entry with)
+{
+    if (mmu->stack_pages[kind].tag == mmu->entries[kind][index].write_tag)
+        mmu->stack_pages[kind].limit = 0;
+    mmu->entries[kind][index] = with;
+}
+
 static void clear_entry(struct tlb_entry *entry, size_t index)
 {
     *entry =
@@ -93,9 +103,9 @@ uint8_t *mmu_fill(struct soft_cpu *cpu, const struct uop *uop, uint64_t linear,
                   enum soft_access access, enum tlb_kind kind, uint64_t *gpa)
 {
     struct translation translation;
+    struct tlb_entry entry;
     uint8_t *page;
     size_t index = (linear >> 12) & (TLB_ENTRIES - 1);
-    struct tlb_entry *entry = &cpu->mmu.entries[kind][index];
     uint64_t tag = align_down(linear, X86_PAGE_BYTES);
 
     if (cpu->is_shadow) {
@@ -109,7 +119,7 @@ uint8_t *mmu_fill(struct soft_cpu *cpu, const struct uop *uop, uint64_t linear,
         return NULL;
     if (debug_watches_page(cpu, linear))
         return page + linear % X86_PAGE_BYTES;
-    *entry = (struct tlb_entry){
+    entry = (struct tlb_entry){
         .read_tag = tag,
         .write_tag =
             translation.writable && !code_pages_has(&cpu->vm->code_pages, translation.gpa)
@@ -118,6 +128,7 @@ uint8_t *mmu_fill(struct soft_cpu *cpu, const struct uop *uop, uint64_t linear,
         .page = (uint64_t)(uintptr_t)page,
         .info = translation.global ? ENTRY_GLOBAL : 0,
     };
+    replace_entry(&cpu->mmu, kind, index, entry);
     note_fill(&cpu->mmu, kind, linear, &translation);
     return page + linear % X86_PAGE_BYTES;
 }
