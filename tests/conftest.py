@@ -10,6 +10,15 @@ def pytest_addoption(parser):
                      help="write what husk or its guest prints into the files it is compared with")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Tests run side by side (./check), but under KVM one at a time: where that emulates, several
+    guests would be late for each other."""
+    for item in items:
+        if "kvm" in item.name:
+            item.add_marker(pytest.mark.xdist_group("kvm"))
+
+
 @pytest.fixture
 def update(request):
     return request.config.getoption("--update")

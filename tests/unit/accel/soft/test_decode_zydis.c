@@ -27,13 +27,14 @@
 #include "accel/soft/cpu_private.h"
 #include "accel/soft/instruction_private.h"
 #include "base/bytes.h"
+#include "effort.h"
 #include "image/image.h"
 
 #define MODE64 (MODE_CODE64 | MODE_LONG | MODE_PROTECTED)
 #define MODE32 (MODE_CODE32 | MODE_STACK32 | MODE_PROTECTED)
 #define MODE16 MODE_PROTECTED
 #define MISMATCHES_SHOWN 3 /* of each mnemonic */
-#define RANDOM_INSTRUCTIONS 2000000
+#define RANDOM_INSTRUCTIONS EFFORT(2000000)
 
 /* ---- results ---- */
 

@@ -19,9 +19,10 @@
 
 #include "accel/soft/handlers_private.h"
 #include "accel/soft/instruction_private.h"
+#include "effort.h"
 #include "integer_guest.h"
 
-#define ROUNDS 400 /* of each form */
+#define ROUNDS EFFORT(400) /* of each form */
 #define CODE_LIMIT 64
 
 /* ---- this processor

@@ -15,10 +15,11 @@
 #include "accel/soft/blocks_private.h"
 #include "accel/soft/flags_private.h"
 #include "accel/soft/handlers_private.h"
+#include "effort.h"
 #include "fixture.h"
 #include "native.h"
 
-#define ROUNDS 300 /* states a form */
+#define ROUNDS EFFORT(300) /* states a form */
 
 #define CODE_GPA 0x100000
 #define DATA_GPA 0x200000 /* operands lie around the end of its first page */
