@@ -11,7 +11,7 @@
 
 #define WORD_BITS 64
 
-static size_t word_count(const struct memory *memory)
+size_t memory_page_words(const struct memory *memory)
 {
     return (size_t)align_up(memory->reserved_end / PAGE_BYTES, WORD_BITS) / WORD_BITS;
 }
@@ -34,7 +34,8 @@ int memory_common_begin(struct memory *memory, const struct commons *commons,
                                map.name);
     memory->common = map;
     /* Calloc'ed words are complete before anybody can find them set. */
-    memory->common_pages = calloc(word_count(memory), sizeof(memory->common_pages[0]));
+    memory->common_pages =
+        calloc(memory_page_words(memory), sizeof(memory->common_pages[0]));
     if (memory->common_pages == NULL) {
         fd_close(&memory->common.fd);
         return error_set(err, -ENOMEM, "out of memory for the list of common pages");

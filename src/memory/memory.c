@@ -233,7 +233,8 @@ int memory_create(const struct memory_span *spans, size_t count,
             .size_bytes = spans[i].size_bytes,
             .hva = created->base + spans[i].gpa,
         };
-    if (map_ram(created, err) < 0 || memory_loss_register(created, err) < 0) {
+    if (memory_plain_begin(created, err) < 0 || map_ram(created, err) < 0 ||
+        memory_loss_register(created, err) < 0) {
         memory_destroy(created);
         return err->code;
     }
@@ -249,6 +250,7 @@ void memory_destroy(struct memory *memory)
     (void)munmap(memory->base, memory->reserved_end);
     memory_forget_maps(memory, 0);
     memory_common_forget(memory);
+    free(memory->plain_pages);
     free(memory);
 }
 
@@ -297,6 +299,7 @@ int memory_reset(struct memory *memory, struct error *err)
     if (map_ram(memory, err) < 0)
         return err->code;
     memory_common_forget(memory);
+    memory_plain_forget(memory);
     return 0;
 }
 

@@ -10,7 +10,8 @@
  * each: persistent memory.
  *
  * Threads: create, destroy, map, reset, reclaim, on_write on the thread that owns the VM,
- * with no vCPU running. read, write, slice, written: any thread.
+ * with no vCPU running; discard there, too, while they run. read, write, slice, written:
+ * any thread.
  */
 #ifndef HUSK_MEMORY_MEMORY_H
 #define HUSK_MEMORY_MEMORY_H
@@ -94,6 +95,21 @@ bool memory_may_reclaim(const struct memory *memory);
 /* Whether the page at `gpa` has been given back for one of a library, and RAM has not
  * been reset since. */
 bool memory_is_common(const struct memory *memory, uint64_t gpa);
+
+/*
+ * The guest needs the content of these pages of RAM no more: they are zeros from now on,
+ * and what they cost goes back to the host. What is mapped there stays where it is, so
+ * vCPUs and devices may go on, and touch the pages meanwhile; accelerators hear of it as
+ * of a device's write. Pages of files become memory of the guest's own, which takes
+ * mappings, and a process may have so many only: where there would be too many they stay
+ * as they are, and count in `kept_bytes`. -EINVAL, and nothing is done: not whole pages
+ * of one span of RAM. The owner's thread.
+ */
+int memory_discard(struct memory *memory, uint64_t gpa, uint64_t size_bytes,
+                   uint64_t *kept_bytes) MUST_CHECK;
+/* Not with huge pages or prefaulting: these ask that memory be taken and kept. */
+bool memory_may_discard(const struct memory *memory);
+
 /* The guest-physical space that a library of common pages is for. */
 uint64_t memory_reserved_bytes(const struct memory *memory);
 

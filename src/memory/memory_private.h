@@ -61,6 +61,11 @@ struct memory {
     _Atomic uint64_t *common_pages;
     struct memory_map common; /* the library, from guest-physical 0 on */
 
+    /* Pages that were a file's or the library's and are anonymous memory now: a bit each,
+     * and how many runs of them there are. The owner's thread. */
+    uint64_t *plain_pages;
+    size_t plain_runs;
+
     /* The first loss. `loss_state` orders it: whoever moves NONE to BEING_NOTED writes
      * the three fields below and then publishes NOTED. */
     _Atomic int loss_state;
@@ -95,6 +100,23 @@ int memory_common_begin(struct memory *memory, const struct commons *commons,
 void memory_common_note(struct memory *memory, uint64_t gpa, uint64_t size_bytes,
                         bool common);
 void memory_common_forget(struct memory *memory);
+
+/* How many words have a bit for each page. */
+size_t memory_page_words(const struct memory *memory);
+
+/* discard.c: these pages are (no longer) plain anonymous memory, whatever was there. */
+int memory_plain_begin(struct memory *memory, struct error *err) MUST_CHECK;
+void memory_plain_note(struct memory *memory, uint64_t gpa, uint64_t size_bytes,
+                       bool plain);
+void memory_plain_forget(struct memory *memory);
+/* Whether a file's bytes would come back where the page at `gpa` is given back. */
+bool memory_is_over_file(const struct memory *memory, uint64_t gpa);
+/* Give pages back; they are zeros then. 0 or a negative errno, and they are as before;
+ * -ENOSPC: that would be too many mappings. */
+int memory_drop_anonymous(struct memory *memory, uint64_t gpa,
+                          uint64_t size_bytes) MUST_CHECK;
+int memory_cover_file(struct memory *memory, uint64_t gpa,
+                      uint64_t size_bytes) MUST_CHECK;
 
 /* The map that holds the page at `gpa`; NULL if the page is no file's. */
 const struct memory_map *memory_map_find(const struct memory *memory, uint64_t gpa);

@@ -54,8 +54,7 @@ static enum page_kind judge(struct pass *pass, uint64_t gpa)
     const uint8_t *page = pass->memory->base + gpa;
 
     if (is_zero(page))
-        return memory_map_find(pass->memory, gpa) != NULL ? PAGE_ZERO_OVER_FILE
-                                                          : PAGE_ZERO;
+        return memory_is_over_file(pass->memory, gpa) ? PAGE_ZERO_OVER_FILE : PAGE_ZERO;
     if (pass->commons == NULL)
         return PAGE_KEEP;
     switch (commons_ask(pass->commons, gpa, page)) {
@@ -72,11 +71,6 @@ static enum page_kind judge(struct pass *pass, uint64_t gpa)
 
 /* ---- what becomes of a run ---- */
 
-static int drop(uint8_t *start, uint64_t size_bytes)
-{
-    return madvise(start, size_bytes, MADV_DONTNEED) < 0 ? -errno : 0;
-}
-
 static int map_common(struct pass *pass, uint64_t gpa, uint64_t size_bytes)
 {
     uint8_t *start = pass->memory->base + gpa;
@@ -87,21 +81,12 @@ static int map_common(struct pass *pass, uint64_t gpa, uint64_t size_bytes)
         return -errno;
     (void)madvise(start, size_bytes, MADV_DONTDUMP);
     memory_common_note(pass->memory, gpa, size_bytes, true);
+    memory_plain_note(pass->memory, gpa, size_bytes, false);
     return 0;
 }
 
-static int map_zero(struct pass *pass, uint64_t gpa, uint64_t size_bytes)
-{
-    int status =
-        memory_map_anonymous(pass->memory->base + gpa, size_bytes, MAP_NORESERVE);
-
-    if (status == 0)
-        memory_common_note(pass->memory, gpa, size_bytes, false);
-    return status;
-}
-
-/* The run is over. The host may refuse one more mapping (vm.max_map_count): then the
- * pages stay what they were. */
+/* The run is over. There may not be one more mapping, by the host's count
+ * (vm.max_map_count) or by ours: then the pages stay what they were. */
 static int end_run(struct pass *pass)
 {
     uint64_t size_bytes = pass->run_bytes;
@@ -115,10 +100,10 @@ static int end_run(struct pass *pass)
         pass->reclaimed->kept_bytes += size_bytes;
         return 0;
     case PAGE_ZERO:
-        status = drop(pass->memory->base + pass->run_gpa, size_bytes);
+        status = memory_drop_anonymous(pass->memory, pass->run_gpa, size_bytes);
         break;
     case PAGE_ZERO_OVER_FILE:
-        status = map_zero(pass, pass->run_gpa, size_bytes);
+        status = memory_cover_file(pass->memory, pass->run_gpa, size_bytes);
         break;
     case PAGE_COMMON:
         status = map_common(pass, pass->run_gpa, size_bytes);
@@ -130,7 +115,7 @@ static int end_run(struct pass *pass)
         pass->reclaimed->common_bytes += size_bytes;
     else
         pass->reclaimed->zero_bytes += size_bytes;
-    return status;
+    return status == -ENOSPC ? 0 : status;
 }
 
 static int add_to_run(struct pass *pass, uint64_t gpa, enum page_kind kind)

@@ -70,4 +70,24 @@ static inline char byte_at(const struct memory *memory, uint64_t gpa)
     return byte;
 }
 
+static inline void fill(struct memory *memory, uint64_t gpa, char letter, size_t pages)
+{
+    char page[PAGE];
+
+    memset(page, letter, sizeof(page));
+    for (size_t i = 0; i < pages; i++)
+        assert_int_equal(memory_write(memory, gpa + i * PAGE, page, sizeof(page)), 0);
+}
+
+static inline void assert_filled(struct memory *memory, uint64_t gpa, char letter,
+                                 size_t pages)
+{
+    const char *bytes = memory_slice(memory, gpa, pages * PAGE);
+
+    assert_non_null(bytes);
+    for (size_t i = 0; i < pages * PAGE; i++)
+        if (bytes[i] != letter)
+            fail_msg("byte %zu is 0x%02x", i, (unsigned char)bytes[i]);
+}
+
 #endif

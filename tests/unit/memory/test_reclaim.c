@@ -1,37 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is given back of a guest's memory, and that the guest sees no difference. */
-#include "memory_test.h"
+#include "library_test.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 
-#include "memory/commons.h"
-
 #define KERNEL UINT64_C(0x10000)
-#define LIBRARY_BYTES(memory) memory_reserved_bytes(memory)
 
 /* ---- fixtures ---- */
-
-struct library {
-    int pages_fd;
-    int marks_fd;
-};
-
-static struct library new_library(void)
-{
-    struct library library = {.pages_fd = memfd_create("pages", MFD_CLOEXEC),
-                              .marks_fd = memfd_create("marks", MFD_CLOEXEC)};
-
-    assert_true(library.pages_fd >= 0 && library.marks_fd >= 0);
-    return library;
-}
-
-static void drop_library(struct library *library)
-{
-    fd_close(&library->pages_fd);
-    fd_close(&library->marks_fd);
-}
 
 /* As another process would have it: locks belong to the open file. */
 static struct library reopened(const struct library *library)
@@ -45,64 +22,6 @@ static struct library reopened(const struct library *library)
                              .marks_fd = open(path[1], O_RDWR | O_CLOEXEC)};
     assert_true(again.pages_fd >= 0 && again.marks_fd >= 0);
     return again;
-}
-
-static struct commons *open_or_fail(const struct library *library, uint64_t size_bytes,
-                                    uint16_t guest)
-{
-    struct commons *commons = NULL;
-    struct error err = ERROR_NONE;
-
-    if (commons_open(library->pages_fd, library->marks_fd, size_bytes, guest, "library",
-                     &commons, &err) < 0)
-        fail_msg("%s", err.text);
-    return commons;
-}
-
-static struct memory_reclaimed reclaim(struct memory *memory, struct commons *commons)
-{
-    struct memory_reclaimed reclaimed;
-    struct error err = ERROR_NONE;
-
-    if (memory_reclaim(memory, commons, &reclaimed, &err) < 0)
-        fail_msg("%s", err.text);
-    return reclaimed;
-}
-
-/* Each memory is a guest of its own. */
-static uint16_t guest_of(const struct memory *memory)
-{
-    return (uint16_t)((uintptr_t)memory >> 4);
-}
-
-static struct memory_reclaimed reclaim_with(struct memory *memory,
-                                            const struct library *library)
-{
-    struct commons *commons =
-        open_or_fail(library, LIBRARY_BYTES(memory), guest_of(memory));
-    struct memory_reclaimed reclaimed = reclaim(memory, commons);
-
-    commons_close(commons);
-    return reclaimed;
-}
-
-static void fill(struct memory *memory, uint64_t gpa, char letter, size_t pages)
-{
-    char page[PAGE];
-
-    memset(page, letter, sizeof(page));
-    for (size_t i = 0; i < pages; i++)
-        assert_int_equal(memory_write(memory, gpa + i * PAGE, page, sizeof(page)), 0);
-}
-
-static void assert_filled(struct memory *memory, uint64_t gpa, char letter, size_t pages)
-{
-    const char *bytes = memory_slice(memory, gpa, pages * PAGE);
-
-    assert_non_null(bytes);
-    for (size_t i = 0; i < pages * PAGE; i++)
-        if (bytes[i] != letter)
-            fail_msg("byte %zu is 0x%02x", i, (unsigned char)bytes[i]);
 }
 
 /* ---- zero pages ---- */
@@ -298,8 +217,8 @@ static void a_library_that_another_one_writes_is_only_read(void **state)
     struct memory *memory = small_memory();
     struct library library = new_library();
     struct library again = reopened(&library);
-    struct commons *writer = open_or_fail(&library, LIBRARY_BYTES(memory), 1);
-    struct commons *reader = open_or_fail(&again, LIBRARY_BYTES(memory), 2);
+    struct commons *writer = open_or_fail(&library, memory_reserved_bytes(memory), 1);
+    struct commons *reader = open_or_fail(&again, memory_reserved_bytes(memory), 2);
     uint64_t mark = 1;
 
     (void)state;
