@@ -328,6 +328,11 @@ void *memory_slice(struct memory *memory, uint64_t gpa, size_t size)
     return memory_translate(memory, gpa, size);
 }
 
+uint64_t memory_slice_gpa(const struct memory *memory, const void *slice)
+{
+    return (uint64_t)((const uint8_t *)slice - memory->base);
+}
+
 void memory_on_write(struct memory *memory,
                      void (*notify)(void *context, uint64_t gpa, uint64_t size_bytes),
                      void *context)
@@ -345,5 +350,5 @@ void memory_written(const struct memory *memory, uint64_t gpa, uint64_t size_byt
 void memory_slice_written(const struct memory *memory, const void *slice,
                           uint64_t size_bytes)
 {
-    memory_written(memory, (uint64_t)((const uint8_t *)slice - memory->base), size_bytes);
+    memory_written(memory, memory_slice_gpa(memory, slice), size_bytes);
 }

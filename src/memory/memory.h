@@ -125,6 +125,8 @@ int memory_write(struct memory *memory, uint64_t gpa, const void *from,
 
 /* The host address of a range, or NULL. Guest bytes behind it can change at any time. */
 void *memory_slice(struct memory *memory, uint64_t gpa, size_t size);
+/* The guest address of a slice, or of a byte in it. */
+uint64_t memory_slice_gpa(const struct memory *memory, const void *slice);
 
 /*
  * What devices write. An accelerator may keep what it has decoded of guest memory, and

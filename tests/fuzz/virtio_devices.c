@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/fd.h"
+#include "virtio/balloon.h"
 #include "virtio/blk.h"
 #include "virtio/console.h"
 #include "virtio/pmem.h"
@@ -85,6 +86,43 @@ static void resize_console(struct fuzz_device *device, uint64_t bytes)
 static void destroy_console(struct fuzz_device *device)
 {
     virtio_console_destroy(device->implementation);
+}
+
+/* ---- balloon ---- */
+
+/* On two spans of memory, or on the first one; with a file's pages in it, or without. */
+static void create_balloon(struct fuzz_device *device, uint8_t variant)
+{
+    const struct memory_region *regions = memory_regions(device->memory);
+    struct virtio_balloon_options options = {.span_count = 1 + variant % 2};
+    struct virtio_balloon *balloon;
+    struct error err = ERROR_NONE;
+
+    for (size_t i = 0; i < options.span_count; i++)
+        options.spans[i] = (struct memory_span){regions[i].gpa, regions[i].size_bytes};
+    if ((variant & 2) != 0) {
+        device->fd = make_file();
+        CHECK(memory_map_file(device->memory, regions[0].gpa, device->fd, 0,
+                              regions[0].size_bytes / 2, "fuzz", &err) == 0);
+    }
+    CHECK(virtio_balloon_create(&options, device->loop, device->memory, &balloon, &err) ==
+          0);
+    device->implementation = balloon;
+    device->device = virtio_balloon_device(balloon);
+}
+
+static void resize_balloon(struct fuzz_device *device, uint64_t bytes)
+{
+    struct virtio_balloon_status status;
+
+    virtio_balloon_set_target(device->implementation, bytes);
+    virtio_balloon_status(device->implementation, &status);
+}
+
+static void destroy_balloon(struct fuzz_device *device)
+{
+    virtio_balloon_destroy(device->implementation);
+    fd_close(&device->fd);
 }
 
 /* ---- blk ---- */
@@ -186,5 +224,9 @@ const struct fuzz_device_kind fuzz_device_kinds[] = {
      .create = create_console,
      .resize = resize_console,
      .destroy = destroy_console},
+    {.class_code = VIRTIO_BALLOON_CLASS_CODE,
+     .create = create_balloon,
+     .resize = resize_balloon,
+     .destroy = destroy_balloon},
 };
 const unsigned fuzz_device_kind_count = ARRAY_SIZE(fuzz_device_kinds);

@@ -17,6 +17,7 @@
 
 #include "base/fd.h"
 #include "base/loop.h"
+#include "virtio/balloon.h"
 #include "virtio/blk.h"
 #include "virtio/console.h"
 #include "virtio/pmem.h"
@@ -251,6 +252,26 @@ static void console(void **state)
     loop_destroy(loop);
 }
 
+/* Page 0, which its driver names, is none that may be given back. */
+static void balloon(void **state)
+{
+    static struct fixture fixture;
+    const struct virtio_balloon_options options = {.spans = {{MIB, MIB}},
+                                                   .span_count = 1};
+    struct virtio_balloon *balloon = NULL;
+    struct loop *loop = NULL;
+    struct error err = ERROR_NONE;
+
+    (void)state;
+    begin(&fixture);
+    assert_int_equal(loop_create(&loop, &err), 0);
+    assert_int_equal(
+        virtio_balloon_create(&options, loop, fixture.guest.memory, &balloon, &err), 0);
+    race_with_loop(&fixture, loop, virtio_balloon_device(balloon));
+    virtio_balloon_destroy(balloon);
+    loop_destroy(loop);
+}
+
 static void blk_with(const char *engine)
 {
     static struct fixture fixture;
@@ -307,9 +328,9 @@ static void pmem(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rng),      cmocka_unit_test(console),
-        cmocka_unit_test(blk_sync), cmocka_unit_test(blk_threads),
-        cmocka_unit_test(pmem),
+        cmocka_unit_test(rng),         cmocka_unit_test(console),
+        cmocka_unit_test(balloon),     cmocka_unit_test(blk_sync),
+        cmocka_unit_test(blk_threads), cmocka_unit_test(pmem),
     };
 
     return cmocka_run_group_tests_name("virtio devices and vCPUs", tests, NULL, NULL);
