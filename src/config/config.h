@@ -81,6 +81,7 @@ struct vm_config {
     bool debug_console;            /* ports 0xe9, 0x402 write to the console */
     bool test_device;              /* with a debug exit at 0xf4 unless another is given */
     bool no_rng;                   /* no virtio-rng */
+    bool no_balloon;               /* no virtio-balloon */
     char *disks[CONFIG_MAX_DISKS]; /* as config_disk_parse takes them */
     size_t disk_count;
     struct config_file pmems[CONFIG_MAX_PMEMS];

@@ -249,6 +249,12 @@ const struct config_setting config_settings[] = {
      FIELD(no_rng),
      .bare = "yes",
      .help = "no virtio-rng, which gives the guest entropy of the host"},
+    {.flag = "no-balloon",
+     .kind = CONFIG_FLAG,
+     .group = CONFIG_GROUP_MACHINE,
+     FIELD(no_balloon),
+     .bare = "yes",
+     .help = "no virtio-balloon, which gives memory that the guest has freed back"},
 
     {.flag = "console",
      .kind = CONFIG_CHOICE,

@@ -32,7 +32,8 @@ static void drop_rng(struct vm *vm)
 
 int vm_make_pci_devices(struct vm *vm, struct error *err)
 {
-    if (make_rng(vm, err) < 0 || vm_make_disks(vm, err) < 0 || vm_make_pmems(vm, err) < 0)
+    if (make_rng(vm, err) < 0 || vm_make_balloon(vm, err) < 0 ||
+        vm_make_disks(vm, err) < 0 || vm_make_pmems(vm, err) < 0)
         return err->code;
     return 0;
 }
@@ -69,6 +70,7 @@ void vm_drop_pci_devices(struct vm *vm)
 {
     vm_drop_pmems(vm);
     vm_drop_disks(vm);
+    vm_drop_balloon(vm);
     drop_rng(vm);
 }
 
@@ -78,6 +80,8 @@ uint64_t vm_ioeventfd_notifications(const struct vm *vm)
 
     if (vm->rng != NULL)
         sum += virtio_device_foreign_notifications(virtio_rng_device(vm->rng));
+    if (vm->balloon != NULL)
+        sum += virtio_device_foreign_notifications(virtio_balloon_device(vm->balloon));
     for (size_t i = 0; i < vm->disk_count; i++)
         sum += virtio_device_foreign_notifications(virtio_blk_device(vm->disks[i].blk));
     for (size_t i = 0; i < vm->pmem_count; i++)

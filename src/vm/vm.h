@@ -17,6 +17,7 @@
 #include "boot/boot.h"
 #include "config/config.h"
 #include "disk/disk.h"
+#include "virtio/balloon.h"
 #include "vm/console.h"
 #include "vm/stages.h"
 
@@ -131,6 +132,12 @@ void vm_disk_status(const struct vm *vm, size_t index, struct vm_disk_status *st
 
 /* Looks at the files' sizes again, and tells the guest what has changed. */
 void vm_update_disks(struct vm *vm);
+
+/* How much memory the guest shall do without, in whole pages. -ENODEV: it has no balloon,
+ * and the error says why. -ERANGE: it has not more than that. */
+int vm_set_balloon(struct vm *vm, uint64_t target_bytes, struct error *err) MUST_CHECK;
+/* False: it has none. */
+bool vm_balloon_status(struct vm *vm, struct virtio_balloon_status *status);
 
 /* What the process takes of the host's memory, by what it is for. */
 enum vm_usage_kind {

@@ -11,6 +11,7 @@
 #include "device/chipset.h"
 #include "device/fw_cfg.h"
 #include "device/irqchip.h"
+#include "virtio/balloon.h"
 #include "virtio/blk.h"
 #include "virtio/console.h"
 #include "virtio/pci.h"
@@ -104,6 +105,8 @@ struct vm {
     struct fw_cfg *fw_cfg;
     struct virtio_rng *rng; /* NULL: none */
     struct virtio_pci rng_pci;
+    struct virtio_balloon *balloon; /* NULL: none */
+    struct virtio_pci balloon_pci;
     struct virtio_console *hvc; /* NULL: none */
     struct virtio_pci hvc_pci;
     size_t pmem_count;
@@ -169,6 +172,10 @@ uint64_t vm_ioeventfd_notifications(const struct vm *vm);
  * is frozen. */
 bool vm_freeze_pci_devices(struct vm *vm);
 void vm_thaw_pci_devices(struct vm *vm);
+
+/* balloon.c */
+int vm_make_balloon(struct vm *vm, struct error *err) MUST_CHECK;
+void vm_drop_balloon(struct vm *vm);
 
 /* disks.c */
 int vm_make_disks(struct vm *vm, struct error *err) MUST_CHECK;

@@ -55,6 +55,7 @@ def test_linux_reads_entropy(tmp_path, monkeypatch, options, interrupts):
     assert boot(tmp_path, *options) == [
         "0000:00:00.0 0x1b36 0x0008 0x060000",
         "0000:00:02.0 0x1af4 0x1044 0x00ff00",
+        "0000:00:16.0 0x1af4 0x1045 0x00ff00",
         "c0000000-dfffffff : PCI Bus 0000:00",
         "e0000000-e00fffff : PCI MMCONFIG 0000 [bus 00-00]",
         "800000000-fffffffff : PCI Bus 0000:00",
@@ -66,9 +67,10 @@ def test_linux_reads_entropy(tmp_path, monkeypatch, options, interrupts):
     ]
 
 
-@pytest.mark.parametrize("option", ["--no-rng", "--deterministic"])
-def test_a_guest_can_be_without_it(tmp_path, monkeypatch, option):
+@pytest.mark.parametrize("options", [["--no-rng", "--no-balloon"], ["--deterministic"]],
+                         ids=["asked", "deterministic"])
+def test_a_guest_can_be_without_them(tmp_path, monkeypatch, options):
     monkeypatch.setenv("HUSK_CACHE_DIR", str(tmp_path))
-    lines = boot(tmp_path, option)
+    lines = boot(tmp_path, *options)
     assert [line for line in lines if line.startswith("0000:")] == [
         "0000:00:00.0 0x1b36 0x0008 0x060000"]
