@@ -13,12 +13,14 @@
  * Routes:
  *
  * - GET /: {"schema":1,"name":..,"state":..,"pid":..,...}
- * - GET /stat: the same, with counters, disks, stages, plan bytes and the
+ * - GET /stat: the same, with counters, disks, balloon, stages, plan bytes and the
  *   process's memory; why the VM has paused itself, or null
  * - PATCH /vm: {"state":"Paused"|"Resumed"} (as Firecracker)
  * - PUT /actions: {"action_type":"SendCtrlAltDel"} is the power button (as Firecracker);
  *   "Stop" ends the VM, "Dump" logs its registers, "UpdateDisks" looks at the sizes of
  *   its disks again
+ * - PATCH /balloon: {"amount_mib":NUMBER} (as Firecracker): so much memory the guest
+ *   shall do without
  *
  * Success without content is 204; errors are {"fault_message":"..."} with 400 (bad
  * request), 404 (no such path), 405 (not with this method) or 409 (not in this state).

@@ -139,6 +139,50 @@ static json_t *disks_array(const struct vm *vm)
     return array;
 }
 
+/* By the number of each. */
+static json_t *guest_memory_object(const struct virtio_balloon_status *status)
+{
+    static const char *const names[VIRTIO_BALLOON_STATISTICS] = {
+        [VIRTIO_BALLOON_SWAP_IN_BYTES] = "swap_in_bytes",
+        [VIRTIO_BALLOON_SWAP_OUT_BYTES] = "swap_out_bytes",
+        [VIRTIO_BALLOON_MAJOR_FAULTS] = "major_faults",
+        [VIRTIO_BALLOON_MINOR_FAULTS] = "minor_faults",
+        [VIRTIO_BALLOON_FREE_BYTES] = "free_bytes",
+        [VIRTIO_BALLOON_TOTAL_BYTES] = "total_bytes",
+        [VIRTIO_BALLOON_AVAILABLE_BYTES] = "available_bytes",
+        [VIRTIO_BALLOON_CACHE_BYTES] = "cache_bytes",
+        [VIRTIO_BALLOON_HUGE_PAGE_ALLOCATIONS] = "huge_page_allocations",
+        [VIRTIO_BALLOON_HUGE_PAGE_FAILURES] = "huge_page_failures",
+    };
+    json_t *object = json_object();
+
+    for (unsigned i = 0; i < VIRTIO_BALLOON_STATISTICS; i++) {
+        bool known = (status->statistics_known >> i & 1) != 0;
+
+        if (set(object, names[i], known ? count(status->statistics[i]) : json_null()) <
+            0) {
+            json_decref(object);
+            return NULL;
+        }
+    }
+    return object;
+}
+
+/* null: the guest has none. */
+static json_t *balloon_object(struct vm *vm)
+{
+    struct virtio_balloon_status status;
+
+    if (!vm_balloon_status(vm, &status))
+        return json_null();
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "target_bytes", count(status.target_bytes),
+        "actual_bytes", count(status.actual_bytes), "inflated_bytes",
+        count(status.inflated_bytes), "reported_bytes", count(status.reported_bytes),
+        "kept_bytes", count(status.kept_bytes), "poisoned_bytes",
+        count(status.poisoned_bytes), "guest", guest_memory_object(&status));
+}
+
 /* Why the VM has paused itself; null if it has not. */
 static json_t *pause_reason(const struct vm *vm)
 {
@@ -221,6 +265,7 @@ json_t *document_statistics(const struct api_machine *machine)
     if (set(document, "pause_reason", pause_reason(machine->vm)) == 0 &&
         set(document, "counters", counters_object(machine->vm)) == 0 &&
         set(document, "disks", disks_array(machine->vm)) == 0 &&
+        set(document, "balloon", balloon_object(machine->vm)) == 0 &&
         set(document, "plan_bytes", plan_bytes_object(&vm_plan(machine->vm)->bytes)) ==
             0 &&
         set(document, "stages_ms", stages_object(vm_stages(machine->vm))) == 0 &&

@@ -7,6 +7,7 @@
 #include "api/routes_private.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,10 +127,11 @@ static struct api_answer update_disks(const struct api_machine *machine)
 
 /* ---- bodies ---- */
 
-/* Parses a body {"FIELD": "WORD"} and nothing else. On failure returns NULL, and the
- * fault in *answer; else the caller releases what is returned. */
+/* Parses a body {"FIELD": VALUE} and nothing else, with a value of that type, a string or
+ * an integer. On failure returns NULL, and the fault in *answer; else the caller releases
+ * what is returned. */
 static json_t *parse_body(const struct api_question *question, const char *field,
-                          struct api_answer *answer)
+                          json_type type, struct api_answer *answer)
 {
     json_error_t error;
     json_t *body;
@@ -161,11 +163,13 @@ static json_t *parse_body(const struct api_question *question, const char *field
         }
     }
     value = json_object_get(body, field);
-    if (json_is_string(value))
+    if (value != NULL && json_typeof(value) == type)
         return body;
-    *answer = fault(
-        400, value == NULL ? "field \"%s\" is missing" : "field \"%s\" must be a string",
-        field);
+    if (value == NULL)
+        *answer = fault(400, "field \"%s\" is missing", field);
+    else
+        *answer = fault(400, "field \"%s\" must be %s", field,
+                        type == JSON_STRING ? "a string" : "a whole number");
 fail:
     json_decref(body);
     return NULL;
@@ -189,7 +193,7 @@ static struct api_answer act_on_word(const struct api_machine *machine,
                                      size_t count)
 {
     struct api_answer answer;
-    json_t *body = parse_body(question, field, &answer);
+    json_t *body = parse_body(question, field, JSON_STRING, &answer);
     const char *given;
     char known[128];
 
@@ -271,7 +275,7 @@ static struct api_answer put_console(const struct api_machine *machine,
                                      const struct api_question *question)
 {
     struct api_answer answer = no_content;
-    json_t *body = parse_body(question, "size", &answer);
+    json_t *body = parse_body(question, "size", JSON_STRING, &answer);
     uint16_t columns, rows;
 
     if (body == NULL)
@@ -284,11 +288,38 @@ static struct api_answer put_console(const struct api_machine *machine,
     return answer;
 }
 
+static struct api_answer set_balloon(struct vm *vm, json_int_t amount_mib)
+{
+    struct error err = ERROR_NONE;
+
+    if (amount_mib < 0 || (uint64_t)amount_mib > UINT64_MAX / MIB)
+        return fault(400, "field \"amount_mib\" must be MiB that the guest has");
+    if (vm_set_balloon(vm, (uint64_t)amount_mib * MIB, &err) < 0)
+        return fault(err.code == -ERANGE ? 400 : 409, "%s", err.text);
+    return no_content;
+}
+
+/* How much memory the guest shall do without: {"amount_mib": NUMBER}. */
+static struct api_answer patch_balloon(const struct api_machine *machine,
+                                       const struct api_question *question)
+{
+    struct api_answer answer;
+    json_t *body = parse_body(question, "amount_mib", JSON_INTEGER, &answer);
+
+    if (body == NULL)
+        return answer;
+    if (is_started(machine, &answer))
+        answer = set_balloon(machine->vm,
+                             json_integer_value(json_object_get(body, "amount_mib")));
+    json_decref(body);
+    return answer;
+}
+
 /* One method a path so far, so `Allow` is that method. */
 static const struct route routes[] = {
     {"GET", "/", get_identity},       {"GET", "/stat", get_statistics},
     {"PATCH", "/vm", patch_vm},       {"PUT", "/console", put_console},
-    {"PUT", "/actions", put_actions},
+    {"PUT", "/actions", put_actions}, {"PATCH", "/balloon", patch_balloon},
 };
 
 struct api_answer api_answer(const struct api_machine *machine,
@@ -306,5 +337,6 @@ struct api_answer api_answer(const struct api_machine *machine,
         answer.allow = route->method;
         return answer;
     }
-    return fault(404, "no such path: there are /, /stat, /vm, /console and /actions");
+    return fault(
+        404, "no such path: there are /, /stat, /vm, /console, /actions and /balloon");
 }

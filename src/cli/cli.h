@@ -24,8 +24,8 @@ enum exit_code {
 typedef int cli_function(int argc, char **argv, struct error *err);
 
 cli_function cli_run, cli_plan, cli_inspect, cli_cache, cli_doctor, cli_list, cli_stat,
-    cli_stop, cli_kill, cli_pause, cli_resume, cli_resize, cli_console, cli_help,
-    cli_version, cli_completion, cli_bench;
+    cli_stop, cli_kill, cli_pause, cli_resume, cli_resize, cli_balloon, cli_console,
+    cli_help, cli_version, cli_completion, cli_bench;
 
 struct cli_command {
     const char *name;

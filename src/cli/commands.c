@@ -86,6 +86,12 @@ const struct cli_command cli_commands[] = {
      .summary = "tell an instance the new sizes of its disks' files",
      .details = NAME_DETAILS,
      .function = cli_resize},
+    {.name = "balloon",
+     .arguments = "[NAME] SIZE",
+     .summary = "ask a guest to do without so much of its memory",
+     .details = "SIZE is in MiB, or with M, G or T behind the number; 0 gives all of it "
+                "back.\n" NAME_DETAILS,
+     .function = cli_balloon},
     {.name = "console",
      .arguments = "[--no-input] [NAME]",
      .summary = "attach to the console of an instance",

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* husk stop, kill, pause, resume, resize: orders to a running instance. */
+/* husk stop, kill, pause, resume, resize, balloon: orders to a running instance. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
@@ -191,6 +192,23 @@ int cli_resize(int argc, char **argv, struct error *err)
     if (code != 0)
         return code;
     return order_action(&request.instance, "{\"action_type\":\"UpdateDisks\"}", err) < 0
+               ? EXIT_HOST_FAILURE
+               : EXIT_SUCCESS;
+}
+
+/* ---- balloon ---- */
+
+int cli_balloon(int argc, char **argv, struct error *err)
+{
+    struct control_request request;
+    int code = control_begin(CONTROL_NAME | CONTROL_SIZE, argc, argv, &request, err);
+    char body[64];
+
+    if (code != 0)
+        return code;
+    (void)snprintf(body, sizeof(body), "{\"amount_mib\":%" PRIu64 "}",
+                   request.size_bytes / MIB);
+    return order(&request.instance, "PATCH", "/balloon", body, err) < 0
                ? EXIT_HOST_FAILURE
                : EXIT_SUCCESS;
 }

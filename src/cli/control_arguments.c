@@ -92,8 +92,25 @@ static int parse_option(unsigned options, int argc, char **argv, int *at,
     return 0;
 }
 
-/* *name stays NULL if none is given. */
-static int parse(unsigned options, int argc, char **argv, const char **name,
+/* Arguments that are no options. */
+struct words {
+    const char *items[2];
+    size_t count;
+    size_t limit;
+};
+
+static int take_word(struct words *words, const char *word, struct error *err)
+{
+    if (words->limit == 0)
+        return error_set(err, EINVAL, "unexpected argument '%s'", word);
+    if (words->count == words->limit)
+        return error_set(err, EINVAL, "one instance at a time: '%s' is one too many",
+                         word);
+    words->items[words->count++] = word;
+    return 0;
+}
+
+static int parse(unsigned options, int argc, char **argv, struct words *words,
                  struct control_request *request, struct error *err)
 {
     bool options_ended = false;
@@ -104,15 +121,25 @@ static int parse(unsigned options, int argc, char **argv, const char **name,
         } else if (!options_ended && argv[i][0] == '-') {
             if (parse_option(options, argc, argv, &i, request, err) < 0)
                 return err->code;
-        } else if ((options & CONTROL_NAME) == 0) {
-            return error_set(err, EINVAL, "unexpected argument '%s'", argv[i]);
-        } else if (*name != NULL) {
-            return error_set(err, EINVAL, "one instance at a time: '%s' is one too many",
-                             argv[i]);
-        } else {
-            *name = argv[i];
+        } else if (take_word(words, argv[i], err) < 0) {
+            return err->code;
         }
     }
+    return 0;
+}
+
+/* The last word is a size. */
+static int parse_size(struct words *words, uint64_t *size_bytes, struct error *err)
+{
+    const char *word;
+
+    if (words->count == 0)
+        return error_set(err, EINVAL, "no size is given; write MiB, such as 64");
+    word = words->items[--words->count];
+    if (config_parse_size(word, size_bytes, err) < 0)
+        return err->code;
+    if (*size_bytes % MIB != 0)
+        return error_set(err, EINVAL, "'%s': must be whole MiB", word);
     return 0;
 }
 
@@ -152,14 +179,18 @@ static int find_only(struct instance_info *instance, struct error *err)
 int control_begin(unsigned options, int argc, char **argv,
                   struct control_request *request, struct error *err)
 {
-    const char *name = NULL;
+    struct words words = {.limit = ((options & CONTROL_NAME) != 0 ? 1u : 0u) +
+                                   ((options & CONTROL_SIZE) != 0 ? 1u : 0u)};
     int status;
 
     *request = (struct control_request){.timeout_seconds = DEFAULT_STOP_SECONDS};
-    status = parse(options, argc, argv, &name, request, err);
+    status = parse(options, argc, argv, &words, request, err);
+    if (status == 0 && (options & CONTROL_SIZE) != 0)
+        status = parse_size(&words, &request->size_bytes, err);
     if (status == 0 && (options & CONTROL_NAME) != 0)
-        status = name == NULL ? find_only(&request->instance, err)
-                              : instance_find(name, &request->instance, err);
+        status = words.count == 0
+                     ? find_only(&request->instance, err)
+                     : instance_find(words.items[0], &request->instance, err);
     if (status == 0)
         return 0;
     return status == -EINVAL ? EXIT_USAGE : EXIT_HOST_FAILURE;

@@ -15,12 +15,14 @@ enum control_option {
     CONTROL_JSON = 2,     /* --json */
     CONTROL_TIMEOUT = 4,  /* --timeout SECONDS */
     CONTROL_NO_INPUT = 8, /* --no-input */
+    CONTROL_SIZE = 16,    /* whole MiB, behind the name */
 };
 
 struct control_request {
     struct instance_info instance; /* with CONTROL_NAME */
     bool json;
     bool no_input;
+    uint64_t size_bytes;      /* with CONTROL_SIZE */
     uint64_t timeout_seconds; /* DEFAULT_STOP_SECONDS if not given */
 };
 

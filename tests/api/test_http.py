@@ -28,7 +28,7 @@ def test_requests_and_their_answers(guests):
         400, {"fault_message": 'unknown action_type "Reboot": it must be SendCtrlAltDel, '
               'Stop, Dump or UpdateDisks'})
     assert web.request("GET", "/metrics") == (
-        404, {"fault_message": "no such path: there are /, /stat, /vm, /console and /actions"})
+        404, {"fault_message": "no such path: there are /, /stat, /vm, /console, /actions and /balloon"})
     assert web.request("DELETE", "/vm") == (405, {"fault_message": "/vm has PATCH only"})
 
 

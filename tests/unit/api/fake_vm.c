@@ -65,6 +65,20 @@ void vm_update_disks(struct vm *vm)
     vm->disk_updates++;
 }
 
+int vm_set_balloon(struct vm *vm, uint64_t target_bytes, struct error *err)
+{
+    if (vm->balloon_refusal != 0)
+        return error_set(err, vm->balloon_refusal, "the fake does not want to");
+    vm->balloon.target_bytes = target_bytes;
+    return 0;
+}
+
+bool vm_balloon_status(struct vm *vm, struct virtio_balloon_status *status)
+{
+    *status = vm->balloon;
+    return vm->has_balloon;
+}
+
 const char *vm_pause_reason(const struct vm *vm)
 {
     return vm->pause_reason != NULL ? vm->pause_reason : "";

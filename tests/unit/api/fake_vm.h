@@ -22,6 +22,9 @@ struct vm {
     const char *pause_reason; /* NULL: none */
     size_t disk_count;
     struct vm_disk_status disks[2];
+    bool has_balloon;
+    struct virtio_balloon_status balloon;
+    int balloon_refusal; /* a negative errno; 0: it does as it is told */
     enum vm_end end;
     struct loop *ends_loop; /* stopped by vm_stop, as husk run does; or NULL */
     struct vm_counters counters;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -192,10 +193,43 @@ static void statistics_add_counters_plan_stages_and_memory(void **state)
         "\"flushes\":{\"requests\":0,\"bytes\":0,\"errors\":0},"
         "\"discards\":{\"requests\":0,\"bytes\":0,\"errors\":0},"
         "\"write_zeroes\":{\"requests\":0,\"bytes\":0,\"errors\":0}}],"
-        "\"plan_bytes\":{\"mapped\":1000,\"copied\":200,\"zeroed\":30,\"generated\":4},"
+        "\"balloon\":null,\"plan_bytes\":{\"mapped\":1000,\"copied\":200,\"zeroed\":30,"
+        "\"generated\":4},"
         "\"stages_ms\":{\"config\":0.25,\"plan\":null,\"memory\":null,\"init_end\":2.5,"
         "\"start_kernel\":null,\"start_user\":null,\"end\":null}}");
     json_decref(answer.body);
+}
+
+static void statistics_have_the_balloon(void **state)
+{
+    struct fixture *fixture = *state;
+    struct api_answer answer;
+    json_t *balloon;
+
+    fixture->vm.has_balloon = true;
+    fixture->vm.balloon = (struct virtio_balloon_status){
+        .target_bytes = 1,
+        .actual_bytes = 2,
+        .inflated_bytes = 3,
+        .reported_bytes = 4,
+        .kept_bytes = 5,
+        .poisoned_bytes = 6,
+        .statistics_known = ~(1u << VIRTIO_BALLOON_MAJOR_FAULTS),
+    };
+    for (unsigned i = 0; i < VIRTIO_BALLOON_STATISTICS; i++)
+        fixture->vm.balloon.statistics[i] = 10 + i;
+    answer = ask(fixture, "GET", "/stat", "");
+    balloon = json_incref(json_object_get(answer.body, "balloon"));
+    json_decref(answer.body);
+    answer.body = balloon;
+    assert_document(&answer,
+                    "{\"target_bytes\":1,\"actual_bytes\":2,\"inflated_bytes\":3,"
+                    "\"reported_bytes\":4,\"kept_bytes\":5,\"poisoned_bytes\":6,"
+                    "\"guest\":{\"swap_in_bytes\":10,\"swap_out_bytes\":11,"
+                    "\"major_faults\":null,\"minor_faults\":13,\"free_bytes\":14,"
+                    "\"total_bytes\":15,\"available_bytes\":16,\"cache_bytes\":17,"
+                    "\"huge_page_allocations\":18,\"huge_page_failures\":19}}");
+    json_decref(balloon);
 }
 
 static void a_path_that_is_no_utf8_does_not_break_the_document(void **state)
@@ -255,6 +289,33 @@ static void size_of_a_terminal_reaches_the_vm(void **state)
     assert_int_equal(fixture->vm.columns, 132);
 }
 
+static void amount_in_the_balloon_reaches_the_vm(void **state)
+{
+    static const char *const refused[] = {"-1", "9223372036854775807"};
+    struct fixture *fixture = *state;
+
+    assert_done(fixture, "PATCH", "/balloon", "{\"amount_mib\":3}");
+    assert_int_equal(fixture->vm.balloon.target_bytes, 3 * MIB);
+    for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+        char body[64];
+
+        (void)snprintf(body, sizeof(body), "{\"amount_mib\":%s}", refused[i]);
+        assert_fault(fixture, "PATCH", "/balloon", body, 400,
+                     "field \"amount_mib\" must be MiB that the guest has");
+    }
+    assert_fault(fixture, "PATCH", "/balloon", "{\"amount_mib\":\"3\"}", 400,
+                 "field \"amount_mib\" must be a whole number");
+    assert_fault(fixture, "PATCH", "/balloon", "{\"amount_mib\":3.5}", 400,
+                 "field \"amount_mib\" must be a whole number");
+    fixture->vm.balloon_refusal = -ERANGE;
+    assert_fault(fixture, "PATCH", "/balloon", "{\"amount_mib\":4}", 400,
+                 "the fake does not want to");
+    fixture->vm.balloon_refusal = -ENODEV;
+    assert_fault(fixture, "PATCH", "/balloon", "{\"amount_mib\":4}", 409,
+                 "the fake does not want to");
+    assert_int_equal(fixture->vm.balloon.target_bytes, 3 * MIB);
+}
+
 static void stop_is_left_to_the_sender_of_the_answer(void **state)
 {
     struct fixture *fixture = *state;
@@ -294,6 +355,7 @@ static void refuses_what_the_state_forbids(void **state)
         {VM_ENDED, "PATCH", "/vm", "{\"state\":\"Resumed\"}", "the VM has ended"},
         {VM_ENDED, "PUT", "/actions", "{\"action_type\":\"SendCtrlAltDel\"}",
          "the VM has ended"},
+        {VM_ENDED, "PATCH", "/balloon", "{\"amount_mib\":1}", "the VM has ended"},
         {VM_PAUSED, "PUT", "/actions", "{\"action_type\":\"SendCtrlAltDel\"}",
          "the VM is paused: resume it first"},
     };
@@ -360,10 +422,12 @@ static void refuses_unknown_paths_and_methods(void **state)
     struct fixture *fixture = *state;
     struct api_answer answer;
 
-    assert_fault(fixture, "GET", "/nothing", "", 404,
-                 "no such path: there are /, /stat, /vm, /console and /actions");
-    assert_fault(fixture, "GET", "", "", 404,
-                 "no such path: there are /, /stat, /vm, /console and /actions");
+    assert_fault(
+        fixture, "GET", "/nothing", "", 404,
+        "no such path: there are /, /stat, /vm, /console, /actions and /balloon");
+    assert_fault(
+        fixture, "GET", "", "", 404,
+        "no such path: there are /, /stat, /vm, /console, /actions and /balloon");
     assert_fault(fixture, "PUT", "/vm", "{\"state\":\"Paused\"}", 405,
                  "/vm has PATCH only");
     assert_fault(fixture, "DELETE", "/", "", 405, "/ has GET only");
@@ -378,6 +442,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(identity_says_what_runs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(statistics_add_counters_plan_stages_and_memory,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(statistics_have_the_balloon, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(amount_in_the_balloon_reaches_the_vm, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(
             a_path_that_is_no_utf8_does_not_break_the_document, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pause_and_resume_reach_the_vm, set_up, tear_down),

@@ -243,9 +243,9 @@ static void gives_faults_to_the_client_as_they_are(void **state)
                    -EBUSY, "instance web: the guest does not listen to the power button");
     assert_refused(fixture, "PUT", "/actions", "{}", -EINVAL,
                    "instance web: field \"action_type\" is missing");
-    assert_refused(
-        fixture, "GET", "/x", NULL, -ENOENT,
-        "instance web: no such path: there are /, /stat, /vm, /console and /actions");
+    assert_refused(fixture, "GET", "/x", NULL, -ENOENT,
+                   "instance web: no such path: there are /, /stat, /vm, /console, "
+                   "/actions and /balloon");
     assert_refused(fixture, "POST", "/", NULL, -EPROTO, "instance web: / has GET only");
 }
 
