@@ -62,6 +62,7 @@ GUESTS = {
     "fw_cfg": ("fw_cfg.elf", [], GUEST_DONE),
     "virtio_rng": ("virtio_rng.elf", [], GUEST_DONE),
     "virtio_blk": ("virtio_blk.elf", ["--disk", "{disk},serial=guest-serial"], GUEST_DONE),
+    "virtio_balloon": ("virtio_balloon.elf", [], GUEST_DONE),
     "poweroff": ("poweroff.elf", [], HUSK_EXIT_POWER_OFF),
     "crash": ("crash.elf", [], HUSK_EXIT_CRASHED),
 }
