@@ -2,7 +2,8 @@
 /*
  * husk bench boot: how long a stock kernel takes from process start to its first program,
  * and what of a processor, in husk and in a peer: as vmlinux by PVH, and as vmlinuz with
- * the unpacked kernel in husk's cache or not; with the kernel's pages mapped or copied.
+ * the unpacked kernel in husk's cache or not; with the kernel's pages mapped or copied;
+ * and with its root file system in an initrd or on persistent memory.
  *
  * Nothing in the guest is made for it: the marks are what a monitor or its guest says to
  * whoever watches (boot_run_private.h).
@@ -14,14 +15,14 @@
 
 #include "base/bytes.h"
 #include "bench/benches_private.h"
+#include "bench/boot_roots_private.h"
 #include "bench/boot_run_private.h"
 #include "bench/directory_private.h"
 #include "bench/files_private.h"
-#include "bench/grid_private.h"
 
-/* Its init says this, and waits. */
+/* Its init says this and waits, as do those of the roots. */
 #define INITRAMFS_FILE "cpu-programs.cpio"
-#define USER_LINE "husk-bench ready\n"
+#define USER_LINE "husk-bench ready"
 
 /* Notices and worse, from the first line on: some fifteen lines. */
 #define KERNEL_ARGUMENTS "console=ttyS0 earlyprintk=ttyS0,115200 loglevel=6 panic=-1"
@@ -31,12 +32,21 @@
 
 /* ---- what is started ---- */
 
-enum setup { SETUP_UNPACKED, SETUP_COLD_CACHE, SETUP_WARM_CACHE, SETUP_COUNT };
+enum setup {
+    SETUP_UNPACKED,
+    SETUP_COLD_CACHE,
+    SETUP_WARM_CACHE,
+    SETUP_INITRD_ROOT,
+    SETUP_PMEM_ROOT,
+    SETUP_COUNT
+};
 
 static const char *const setup_names[SETUP_COUNT] = {
     [SETUP_UNPACKED] = "vmlinux",
     [SETUP_COLD_CACHE] = "vmlinuz, cold cache",
     [SETUP_WARM_CACHE] = "vmlinuz, warm cache",
+    [SETUP_INITRD_ROOT] = "64 MiB root, initrd",
+    [SETUP_PMEM_ROOT] = "64 MiB root, pmem",
 };
 
 /* By which QEMU tells when the machine begins to run, and how it tells. */
@@ -60,6 +70,7 @@ static const struct bench_measure measures[BOOT_MARK_COUNT] = {
     [BOOT_START_KERNEL] = {"start_kernel", "ms"},
     [BOOT_START_USER] = {"start_user", "ms"},
     [BOOT_PROCESSOR] = {"processor time", "ms"},
+    [BOOT_USS] = {"USS", "MiB"},
 };
 
 static const struct bench_grid grid = {
@@ -79,6 +90,8 @@ struct boot {
     char *warm_cache; /* as a word of the environment */
     char *cold_cache;
     char *unpacked_kernel; /* in the warm cache */
+    struct boot_roots roots;
+    struct error no_roots; /* why there are none */
 };
 
 /* ---- the files ---- */
@@ -104,6 +117,7 @@ static int make_files(struct boot *boot, struct error *err)
         boot->kernel = bench_find_kernel(boot->options->kernel, "amd64", err);
     if (boot->kernel == NULL || name_directories(boot, err) < 0)
         return err->code;
+    (void)!boot_roots_find(&boot->roots, &boot->no_roots);
     boot->unpacked_kernel =
         bench_unpack_kernel(boot->options, boot->warm_cache, boot->kernel, err);
     return err->code;
@@ -117,13 +131,20 @@ static void remove_files(struct boot *boot)
     free(boot->warm_cache);
     free(boot->cold_cache);
     free(boot->unpacked_kernel);
+    boot_roots_free(&boot->roots);
 }
 
 /* ---- one run ---- */
 
-static void choose_arguments(const struct boot *boot, const struct bench_cell *cell,
-                             struct bench_arguments *arguments)
+static bool has_root(size_t set)
 {
+    return set == SETUP_INITRD_ROOT || set == SETUP_PMEM_ROOT;
+}
+
+static int choose_arguments(const struct boot *boot, const struct bench_cell *cell,
+                            struct bench_arguments *arguments, struct error *err)
+{
+    struct bench_arguments options = {.count = 0};
     struct bench_machine machine = {
         .memory_mib = MEMORY_MIB,
         .kernel = cell->set == SETUP_UNPACKED ? boot->unpacked_kernel : boot->kernel,
@@ -133,8 +154,15 @@ static void choose_arguments(const struct boot *boot, const struct bench_cell *c
         cell->set == SETUP_COLD_CACHE ? boot->cold_cache : boot->warm_cache;
 
     bench_grid_choose(cell, boot->options, &machine);
+    if (has_root(cell->set) && boot->no_roots.code != 0)
+        return error_set(err, boot->no_roots.code, "%s", boot->no_roots.text);
+    if (has_root(cell->set) &&
+        boot_roots_choose(&boot->roots, cell->set == SETUP_PMEM_ROOT, &machine, &options,
+                          err) < 0)
+        return err->code;
     bench_arguments_append(arguments, (const char *[]){cache, NULL});
     bench_arguments_append_machine(arguments, &machine);
+    return 0;
 }
 
 /* What a run with a cold cache has put there. */
@@ -159,7 +187,8 @@ static int run_subject(void *context, size_t index, double *values, struct error
         .interrupt_fd = boot->options->interrupt_fd};
     int status;
 
-    choose_arguments(boot, &cell, &arguments);
+    if (choose_arguments(boot, &cell, &arguments, err) < 0)
+        return err->code;
     status = boot_run(&command, values, err);
     if (cell.set == SETUP_COLD_CACHE)
         empty_cold_cache(boot);

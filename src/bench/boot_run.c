@@ -6,9 +6,11 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "bench/child_private.h"
 #include "bench/husk_json_private.h"
+#include "bench/smaps_private.h"
 
 /* How long husk may take to end when it is asked to. */
 #define END_TIMEOUT_MS 5000
@@ -18,7 +20,7 @@
 struct watch {
     const struct boot_command *command;
     struct bench_child child;
-    double *marks_ms;
+    double *marks;
 };
 
 static bool has(const struct watch *watch, enum bench_stream stream, const char *text)
@@ -30,8 +32,22 @@ static void mark(struct watch *watch, enum boot_mark which)
 {
     uint64_t at_ns = watch->child.woken_ns - watch->child.start_ns;
 
-    if (watch->marks_ms[which] < 0)
-        watch->marks_ms[which] = (double)at_ns / (double)NS_PER_MS;
+    if (watch->marks[which] < 0)
+        watch->marks[which] = (double)at_ns / (double)NS_PER_MS;
+}
+
+/* Not by what for: so the size of guest memory does not matter. */
+static double uss_mib(const struct watch *watch)
+{
+    struct smaps_sum sum = {.rss_bytes = 0};
+    struct error ignored = ERROR_NONE;
+    uint64_t bytes = 0;
+
+    if (smaps_add(watch->child.pid, UINT64_MAX, &sum, &ignored) < 0)
+        return -1;
+    for (int kind = 0; kind < SMAPS_KINDS; kind++)
+        bytes += sum.private_bytes[kind];
+    return (double)bytes / (double)MIB;
 }
 
 /* Marks what has been said since the last time. */
@@ -46,8 +62,9 @@ static void look(struct watch *watch)
     if (!has(watch, BENCH_STREAM_OUTPUT, command->line))
         return;
     mark(watch, BOOT_START_USER);
-    watch->marks_ms[BOOT_PROCESSOR] =
+    watch->marks[BOOT_PROCESSOR] =
         bench_child_processor_seconds(&watch->child) * MS_PER_SECOND;
+    watch->marks[BOOT_USS] = uss_mib(watch);
 }
 
 static int watch_to_line(struct watch *watch)
@@ -55,7 +72,7 @@ static int watch_to_line(struct watch *watch)
     uint64_t deadline_ns = watch->child.start_ns + watch->command->timeout_ms * NS_PER_MS;
     int status = 0;
 
-    while (status == 0 && watch->marks_ms[BOOT_START_USER] < 0) {
+    while (status == 0 && watch->marks[BOOT_START_USER] < 0) {
         status =
             bench_child_wait(&watch->child, deadline_ns, watch->command->interrupt_fd);
         look(watch);
@@ -85,14 +102,14 @@ static void end_and_read_timer(struct watch *watch)
         status =
             bench_child_wait(&watch->child, deadline_ns, watch->command->interrupt_fd);
     bench_child_end(&watch->child, status < 0);
-    watch->marks_ms[BOOT_INIT_END] =
+    watch->marks[BOOT_INIT_END] =
         boot_read_init_end(watch->child.outputs[BENCH_STREAM_ERRORS].bytes);
 }
 
-int boot_run(const struct boot_command *command, double marks_ms[BOOT_MARK_COUNT],
+int boot_run(const struct boot_command *command, double marks[BOOT_MARK_COUNT],
              struct error *err)
 {
-    struct watch watch = {.command = command, .marks_ms = marks_ms};
+    struct watch watch = {.command = command, .marks = marks};
     int status;
 
     if (bench_child_start(&watch.child, command->arguments, false, err) < 0) {
@@ -100,11 +117,11 @@ int boot_run(const struct boot_command *command, double marks_ms[BOOT_MARK_COUNT
         return err->code;
     }
     status = watch_to_line(&watch);
-    if (marks_ms[BOOT_START_USER] >= 0 && command->has_timer)
+    if (marks[BOOT_START_USER] >= 0 && command->has_timer)
         end_and_read_timer(&watch);
     else
         bench_child_end(&watch.child, status <= 0);
-    if (marks_ms[BOOT_START_USER] < 0 || status == -EINTR)
+    if (marks[BOOT_START_USER] < 0 || status == -EINTR)
         return bench_child_fail(&watch.child, status, "line of user space",
                                 command->timeout_ms, err);
     return 0;

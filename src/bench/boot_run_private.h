@@ -13,6 +13,7 @@ enum boot_mark {
     BOOT_START_KERNEL, /* the first byte on its serial port */
     BOOT_START_USER,   /* the line of the first program */
     BOOT_PROCESSOR,    /* what of a processor it has taken until then */
+    BOOT_USS,          /* in MiB: what it has of memory then, and shares with nobody */
     BOOT_MARK_COUNT,
 };
 
@@ -26,8 +27,8 @@ struct boot_command {
     int interrupt_fd;
 };
 
-/* Ends the guest after its line. marks_ms[] of what is not known are left alone. */
-int boot_run(const struct boot_command *command, double marks_ms[BOOT_MARK_COUNT],
+/* Ends the guest after its line. marks[] of what is not known are left alone. */
+int boot_run(const struct boot_command *command, double marks[BOOT_MARK_COUNT],
              struct error *err) MUST_CHECK;
 
 /* The stage `init_end` of what --boot-timer=json prints, in `text`; negative: not there.

@@ -96,34 +96,60 @@ char *bench_find_guest(const char *name, struct error *err)
     return found;
 }
 
-/* True if all that the guest is made of is there. */
-static bool is_disk_guest(const char *directory)
+/* True if all of these are there; they end with NULL. */
+static bool has_files(const char *directory, const char *const *names)
 {
-    char *kernel = join(directory, "/", "vmlinuz");
-    char *initramfs = join(directory, "/", "initramfs");
-    bool found = kernel != NULL && access(kernel, R_OK) == 0 && initramfs != NULL &&
-                 access(initramfs, R_OK) == 0;
+    bool found = true;
 
-    free(kernel);
-    free(initramfs);
+    for (; found && *names != NULL; names++) {
+        char *path = join(directory, "/", *names);
+
+        found = path != NULL && access(path, R_OK) == 0;
+        free(path);
+    }
     return found;
 }
 
-char *bench_find_disk_guest(const char *asked, struct error *err)
+/* What tools have made: the `asked` directory, or `folder` in the build's; NULL, without
+ * an error, if the files are not there. */
+static char *find_made(const char *asked, const char *folder, const char *const *names,
+                       struct error *err)
 {
     char own[PATH_MAX];
     char *directory;
 
     if (asked == NULL && own_directory(own, err) < 0)
         return NULL;
-    directory = asked != NULL ? join(asked, "", "") : join(own, "/../", "disk-bench");
-    if (directory != NULL && is_disk_guest(directory))
+    directory = asked != NULL ? join(asked, "", "") : join(own, "/../", folder);
+    if (directory != NULL && has_files(directory, names))
         return directory;
-    (void)error_set(err, -ENOENT,
-                    "no guest to measure disks in, vmlinuz and initramfs in %s: "
-                    "tools/make-disk-bench-guest DIRECTORY makes one of Debian's kernel, "
-                    "fio and bonnie++, --guest DIRECTORY names it",
-                    directory == NULL ? "build/disk-bench" : directory);
     free(directory);
     return NULL;
+}
+
+char *bench_find_disk_guest(const char *asked, struct error *err)
+{
+    static const char *const names[] = {"vmlinuz", "initramfs", NULL};
+    char *directory = find_made(asked, "disk-bench", names, err);
+
+    if (directory == NULL && err->code == 0)
+        (void)error_set(err, -ENOENT,
+                        "no guest to measure disks in, vmlinuz and initramfs in %s: "
+                        "tools/make-disk-bench-guest DIRECTORY makes one of Debian's "
+                        "kernel, fio and bonnie++, --guest DIRECTORY names it",
+                        asked == NULL ? "build/disk-bench" : asked);
+    return directory;
+}
+
+char *bench_find_boot_guest(struct error *err)
+{
+    static const char *const names[] = {"vmlinuz", "root.cpio", "small.cpio", "root.ext4",
+                                        NULL};
+    char *directory = find_made(NULL, "boot-bench", names, err);
+
+    if (directory == NULL && err->code == 0)
+        (void)error_set(err, -ENOENT,
+                        "no root file system to start from in build/boot-bench: "
+                        "tools/make-boot-bench-guest makes one");
+    return directory;
 }

@@ -21,6 +21,9 @@ char *bench_unpack_kernel(const struct bench_options *options, const char *cache
  * the build's. */
 char *bench_find_disk_guest(const char *asked, struct error *err) MUST_CHECK;
 
+/* What tools/make-boot-bench-guest has made in the build's directory. */
+char *bench_find_boot_guest(struct error *err) MUST_CHECK;
+
 /* What the build has made in bench/, by its name. */
 char *bench_find_guest(const char *name, struct error *err) MUST_CHECK;
 

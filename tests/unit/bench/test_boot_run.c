@@ -45,6 +45,7 @@ static void marks_of_a_peer_are_what_it_says_and_when(void **state)
     assert_true(marks[BOOT_START_KERNEL] >= marks[BOOT_INIT_END] + 90);
     assert_true(marks[BOOT_START_USER] >= marks[BOOT_START_KERNEL] + 90);
     assert_true(marks[BOOT_PROCESSOR] > 0);
+    assert_true(marks[BOOT_USS] > 0);
 }
 
 static void first_instruction_of_husk_is_what_its_timer_says_at_the_end(void **state)
