@@ -29,7 +29,7 @@ struct pair {
 
 static void make_pair(struct pair *pair, struct soft_fixture *fixture)
 {
-    struct soft_cpu *writer = aligned_alloc(64, sizeof(*writer));
+    struct soft_cpu *writer = aligned_alloc(64, (size_t)align_up(sizeof(*writer), 64));
     struct error err = ERROR_NONE;
 
     guest_long(fixture);
