@@ -107,6 +107,17 @@ struct accel_doorbell {
 
 #define ACCEL_NOT_COUNTED UINT64_MAX
 
+/* What became of guest code that is translated into code of the host's. */
+struct accel_translations {
+    uint64_t blocks; /* translated, since the start */
+    uint64_t instructions;
+    uint64_t code_bytes;  /* that they have become, with what is seldom run */
+    uint64_t evictions;   /* of all that a vCPU had */
+    uint64_t tlb_fills;   /* addresses looked up in page tables */
+    uint64_t interpreted; /* single instructions, from translated code */
+    uint64_t lookups;     /* branches whose target C looked for */
+};
+
 struct accel_ops {
     const char *name; /* also the start of each error's text: "kvm: ..." */
 
@@ -146,6 +157,10 @@ struct accel_ops {
     /* Optional. Bytes of private memory that hold what vcpu_run has made of guest code.
      * Any thread. */
     uint64_t (*vcpu_code_bytes)(const struct accel_vcpu *vcpu);
+    /* Optional. Of all vCPUs that there are; false: their code is not translated. Not
+     * while vCPUs are made or destroyed. */
+    bool (*translations)(const struct accel_vm *vm,
+                         struct accel_translations *translations);
     /* Optional. Gives back what vcpu_run keeps to be faster and can make again. While the
      * vCPU does not run; any thread. */
     void (*vcpu_forget_code)(struct accel_vcpu *vcpu);

@@ -96,6 +96,23 @@ static json_t *counters_object(const struct vm *vm)
         count(counters.fw_cfg_dma_operations));
 }
 
+/* Null where code is not translated. */
+static json_t *translator_object(const struct vm *vm)
+{
+    struct vm_counters counters;
+    const struct accel_translations *translations = &counters.translations;
+
+    vm_counters(vm, &counters);
+    if (!counters.translates)
+        return json_null();
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "blocks", count(translations->blocks),
+        "instructions", count(translations->instructions), "code_bytes",
+        count(translations->code_bytes), "evictions", count(translations->evictions),
+        "tlb_fills", count(translations->tlb_fills), "interpreted",
+        count(translations->interpreted), "lookups", count(translations->lookups));
+}
+
 static json_t *disk_object(const struct vm *vm, size_t index)
 {
     static const char *const names[DISK_OPERATIONS] = {
@@ -264,6 +281,7 @@ json_t *document_statistics(const struct api_machine *machine)
 
     if (set(document, "pause_reason", pause_reason(machine->vm)) == 0 &&
         set(document, "counters", counters_object(machine->vm)) == 0 &&
+        set(document, "translator", translator_object(machine->vm)) == 0 &&
         set(document, "disks", disks_array(machine->vm)) == 0 &&
         set(document, "balloon", balloon_object(machine->vm)) == 0 &&
         set(document, "plan_bytes", plan_bytes_object(&vm_plan(machine->vm)->bytes)) ==

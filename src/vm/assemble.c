@@ -423,6 +423,9 @@ void vm_counters(const struct vm *vm, struct vm_counters *counters)
         .fw_cfg_dma_bytes = fw_cfg.dma_bytes,
         .fw_cfg_dma_operations = fw_cfg.dma_operations,
     };
+    if (vm->accel->translations != NULL && vm->accel_vm != NULL)
+        counters->translates =
+            vm->accel->translations(vm->accel_vm, &counters->translations);
     vm_console_counters(vm, counters);
     for (uint32_t i = 0; i < vm->vcpu_count; i++) {
         const struct vcpu *vcpu = &vm->vcpus[i];

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "accel/accel.h"
 #include "base/error.h"
 #include "base/loop.h"
 #include "boot/boot.h"
@@ -113,6 +114,8 @@ struct vm_counters {
     uint64_t fw_cfg_port_bytes; /* read through the data port */
     uint64_t fw_cfg_dma_bytes;  /* read by DMA */
     uint64_t fw_cfg_dma_operations;
+    bool translates; /* the accelerator does; since the start, or the last reset: */
+    struct accel_translations translations;
 };
 void vm_counters(const struct vm *vm, struct vm_counters *counters);
 

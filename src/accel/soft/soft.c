@@ -242,6 +242,23 @@ static void soft_vcpu_forget_code(struct accel_vcpu *vcpu)
     block_cache_release(&vcpu->cpu);
 }
 
+static bool soft_translations(const struct accel_vm *vm,
+                              struct accel_translations *translations)
+{
+    bool any = false;
+
+    *translations = (struct accel_translations){.blocks = 0};
+    for (uint32_t i = 0; i < vm->soft.cpu_count; i++) {
+        const struct soft_cpu *cpu = vm->soft.cpus[i];
+
+        if (cpu == NULL || cpu->translator == NULL)
+            continue;
+        translator_add_counters(cpu, translations);
+        any = true;
+    }
+    return any;
+}
+
 /* Translated code does not count. */
 static uint64_t soft_vcpu_instructions(const struct accel_vcpu *vcpu)
 {
@@ -265,5 +282,6 @@ const struct accel_ops accel_soft = {
     .vcpu_ns_until_tsc = soft_vcpu_ns_until_tsc,
     .vcpu_instructions = soft_vcpu_instructions,
     .vcpu_code_bytes = soft_vcpu_code_bytes,
+    .translations = soft_translations,
     .vcpu_forget_code = soft_vcpu_forget_code,
 };

@@ -141,7 +141,15 @@ static void statistics_add_counters_plan_stages_and_memory(void **state)
                                                 .console_bytes_in = UINT64_MAX,
                                                 .fw_cfg_port_bytes = 7,
                                                 .fw_cfg_dma_bytes = 8,
-                                                .fw_cfg_dma_operations = 9};
+                                                .fw_cfg_dma_operations = 9,
+                                                .translates = true,
+                                                .translations = {.blocks = 21,
+                                                                 .instructions = 22,
+                                                                 .code_bytes = 23,
+                                                                 .evictions = 24,
+                                                                 .tlb_fills = 25,
+                                                                 .interpreted = 26,
+                                                                 .lookups = 27}};
     fixture->vm.pause_reason = "disk a.img: the host is full";
     fixture->vm.disk_count = 1;
     fixture->vm.disks[0] = (struct vm_disk_status){.path = "a.img",
@@ -185,6 +193,8 @@ static void statistics_add_counters_plan_stages_and_memory(void **state)
         "\"console_bytes_out\":5,\"console_bytes_in\":9223372036854775807,"
         "\"fw_cfg_port_bytes\":7,\"fw_cfg_dma_bytes\":8,"
         "\"fw_cfg_dma_operations\":9},"
+        "\"translator\":{\"blocks\":21,\"instructions\":22,\"code_bytes\":23,"
+        "\"evictions\":24,\"tlb_fills\":25,\"interpreted\":26,\"lookups\":27},"
         "\"disks\":[{\"path\":\"a.img\",\"size_bytes\":512,\"read_only\":false,"
         "\"engine\":\"mmap\",\"engine_reason\":\"chosen\",\"queues\":2,"
         "\"in_flight\":3,\"held\":1,"

@@ -50,7 +50,7 @@ static struct block *find_next(struct soft_cpu *cpu)
 
     if (wants_run_loop(cpu))
         return NULL;
-    cpu->translator->counters.lookups++;
+    translator_count(&cpu->translated.counters.lookups, 1);
     block = block_find(cpu, cpu->mode | MODE_TRANSLATED);
     return block->code.poll_entry != 0 ? block : NULL;
 }
@@ -102,7 +102,7 @@ static const uint8_t *step(struct soft_cpu *cpu, struct site *site)
     uint64_t next_rip = block->rip + site->delta + site->length;
 
     cpu->rip = block->rip + site->delta;
-    cpu->translator->counters.steps++;
+    translator_count(&cpu->translated.counters.steps, 1);
     vectors_save(cpu);
     if (!block_still_maps(cpu, block) || (site->uops == NULL && !make_uops(cpu, site))) {
         lockstep_abandon(cpu);
@@ -194,7 +194,7 @@ static const uint8_t *fill(struct soft_cpu *cpu, struct site *site)
         tag_of(entry, site->write) == page ||
         linear - page > X86_PAGE_BYTES - site->size || fills_in_turn(cpu, uop.rip, page))
         return step(cpu, site);
-    cpu->translator->counters.fills++;
+    translator_count(&cpu->translated.counters.fills, 1);
     (void)mmu_fill(cpu, &uop, linear, site->write ? ACCESS_WRITE : ACCESS_READ,
                    mmu_kind(cpu), &gpa);
     if (tag_of(entry, site->write) != page)

@@ -7,6 +7,7 @@
 #ifndef HUSK_SOFT_TRANSLATOR_STATE_PRIVATE_H
 #define HUSK_SOFT_TRANSLATOR_STATE_PRIVATE_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 struct soft_cpu;
@@ -25,6 +26,21 @@ static inline uint32_t jump_cache_index(uint64_t rip)
     return ((uint32_t)rip * JUMP_CACHE_FACTOR) >> (32 - JUMP_CACHE_BITS);
 }
 
+/* What happened, since the start. */
+struct translated_counters {
+    _Atomic uint64_t fills;   /* TLB misses */
+    _Atomic uint64_t steps;   /* instructions that the interpreter did */
+    _Atomic uint64_t lookups; /* blocks that branches found by C */
+};
+
+/* Counters have one writer, and readers on other threads. */
+static inline void translator_count(_Atomic uint64_t *counter, uint64_t more)
+{
+    const uint64_t before = atomic_load_explicit(counter, memory_order_relaxed);
+
+    atomic_store_explicit(counter, before + more, memory_order_relaxed);
+}
+
 struct translated_state {
     struct soft_cpu *self;
     uint64_t mode_salt;   /* soft_cpu.mode << 48: keys are addresses, xor this */
@@ -33,6 +49,7 @@ struct translated_state {
     /* How often translations of code pages have changed: in the lower half of the address
      * space, and in the upper. Never 0. Branches to other pages are valid for one. */
     uint32_t generations[2];
+    struct translated_counters counters;
     uint8_t vectors_resident; /* see vectors_private.h */
     uint8_t interpret_next;   /* the next block is the interpreter's */
     uint32_t jump_fill_count; /* > JUMP_CACHE_FILL_LIST: the list is incomplete */

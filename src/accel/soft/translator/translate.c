@@ -208,6 +208,19 @@ static bool emit(struct emitter *e)
     return emit_block(e);
 }
 
+/* The code between blocks counts, too. */
+static void count(const struct emitter *e)
+{
+    const struct code_memory *memory = &e->translator->memory;
+    struct translator_counters *counters = &e->translator->counters;
+    const uint32_t hot = writer_offset(&e->hot) - memory->hot.at;
+    const uint32_t cold = writer_offset(&e->cold) - memory->cold.at;
+
+    translator_count(&counters->blocks, 1);
+    translator_count(&counters->instructions, e->draft->count);
+    translator_count(&counters->code_bytes, hot + cold);
+}
+
 static void translate(struct emitter *e, struct draft *draft)
 {
     struct translator *translator = e->translator;
@@ -221,10 +234,9 @@ static void translate(struct emitter *e, struct draft *draft)
         draft_shorten(draft, max_u64(e->ordinal, 1));
     }
     e->block->byte_count = draft_bytes(draft);
+    count(e);
     memory->hot.at = writer_offset(&e->hot);
     memory->cold.at = writer_offset(&e->cold);
-    translator->counters.blocks++;
-    translator->counters.instructions += e->draft->count;
 }
 
 struct block *translate_block(struct soft_cpu *cpu, uint64_t gpa, uint32_t mode)

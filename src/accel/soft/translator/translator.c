@@ -82,6 +82,26 @@ uint64_t translator_bytes(const struct translator *translator)
            translator->link_count * sizeof(struct link);
 }
 
+static uint64_t read_counter(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+void translator_add_counters(const struct soft_cpu *cpu,
+                             struct accel_translations *translations)
+{
+    const struct translator_counters *all = &cpu->translator->counters;
+    const struct translated_counters *own = &cpu->translated.counters;
+
+    translations->blocks += read_counter(&all->blocks);
+    translations->instructions += read_counter(&all->instructions);
+    translations->code_bytes += read_counter(&all->code_bytes);
+    translations->evictions += read_counter(&all->evictions);
+    translations->tlb_fills += read_counter(&own->fills);
+    translations->interpreted += read_counter(&own->steps);
+    translations->lookups += read_counter(&own->lookups);
+}
+
 void translator_release(struct translator *translator)
 {
     if (translator == NULL)
@@ -98,7 +118,7 @@ void translator_empty(struct soft_cpu *cpu)
     if (cpu->translator == NULL)
         return;
     translator_empty_memory(cpu->translator);
-    cpu->translator->counters.evictions++;
+    translator_count(&cpu->translator->counters.evictions, 1);
     translator_forget(cpu, true);
 }
 

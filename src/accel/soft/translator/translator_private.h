@@ -55,14 +55,12 @@ struct link {
     bool backward;     /* may close a loop */
 };
 
-/* What happened, since the start. */
+/* What happened, since the start; beside struct translated_counters. */
 struct translator_counters {
-    uint64_t blocks;
-    uint64_t instructions;
-    uint64_t evictions;
-    uint64_t fills;   /* TLB misses */
-    uint64_t steps;   /* instructions that the interpreter did */
-    uint64_t lookups; /* blocks that branches found by C */
+    _Atomic uint64_t blocks;
+    _Atomic uint64_t instructions;
+    _Atomic uint64_t code_bytes;
+    _Atomic uint64_t evictions;
 };
 
 /* Accesses of 1, 2, 4, 8, 16 bytes, and 16 that must be aligned. */
@@ -139,6 +137,10 @@ void translator_empty_memory(struct translator *translator);
 void translator_release(struct translator *translator);
 /* What it has in use; about. Any thread. Accepts NULL: 0. */
 uint64_t translator_bytes(const struct translator *translator);
+
+/* Adds what the vCPU has counted. Any thread. */
+void translator_add_counters(const struct soft_cpu *cpu,
+                             struct accel_translations *translations);
 
 /* Translations of code pages have changed: of the upper half of the address space, too,
  * or only of the lower. */

@@ -36,9 +36,9 @@ static int set_up(void **state)
 #define TRANSLATOR_TEST(name)                                                            \
     cmocka_unit_test_setup_teardown(name, set_up, soft_fixture_teardown)
 
-static const struct translator_counters *counters(const struct soft_fixture *fixture)
+static const struct translated_counters *counters(const struct soft_fixture *fixture)
 {
-    return &fixture->cpu.translator->counters;
+    return &fixture->cpu.translated.counters;
 }
 
 /* ---- what needs no C ---- */
@@ -62,6 +62,21 @@ static void a_loop_asks_c_only_to_start(void **state)
     assert_int_equal(counters(fixture)->steps, 1); /* OUT */
     assert_true(counters(fixture)->fills <= 2);
     assert_true(counters(fixture)->lookups <= 4);
+}
+
+static void what_was_done_is_told(void **state)
+{
+    struct soft_fixture *fixture = *state;
+    struct accel_translations translations = {.blocks = 0};
+
+    GUEST_LOAD(fixture, sum);
+    assert_int_equal(guest_run(fixture), GUEST_STOPPED);
+    translator_add_counters(&fixture->cpu, &translations);
+    assert_in_range(translations.blocks, 1, 4);
+    assert_in_range(translations.instructions, 2, 64);
+    assert_in_range(translations.code_bytes, translations.instructions, 4096);
+    assert_int_equal(translations.interpreted, 1);
+    assert_int_equal(translations.evictions, 0);
 }
 
 GUEST(homeless, 64,
@@ -354,8 +369,8 @@ static void full_code_memory_is_emptied_and_filled_again(void **state)
     GUEST_LOAD(fixture, run_chain);
     assert_int_equal(guest_run(fixture), GUEST_STOPPED);
     assert_int_equal(fixture->cpu.r[X86_RAX], 3 * CHAIN_PAGES);
-    assert_true(counters(fixture)->evictions > 2);
-    assert_true(counters(fixture)->blocks > CHAIN_PAGES);
+    assert_true(fixture->cpu.translator->counters.evictions > 2);
+    assert_true(fixture->cpu.translator->counters.blocks > CHAIN_PAGES);
 }
 
 /* ---- the TLB ---- */
@@ -444,6 +459,7 @@ static void vector_registers_stay_and_exceptions_are_raised(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TRANSLATOR_TEST(what_was_done_is_told),
         TRANSLATOR_TEST(a_loop_asks_c_only_to_start),
         TRANSLATOR_TEST(registers_without_a_host_register),
         TRANSLATOR_TEST(accesses_by_one_register_may_reach_into_the_next_page),
