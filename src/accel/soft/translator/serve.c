@@ -242,8 +242,10 @@ static const uint8_t *follow(struct soft_cpu *cpu, uint32_t index)
     block = find_next(cpu);
     if (block == NULL)
         return NULL;
-    if (cpu->translator->epoch == epoch && !link.from->stale)
+    if (cpu->translator->epoch == epoch && !link.from->stale) {
+        vectors_save(cpu); /* what writes code may use them */
         set_link(cpu, &link, block);
+    }
     return code_at(cpu, block->code.poll_entry);
 }
 

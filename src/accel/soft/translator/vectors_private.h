@@ -6,8 +6,8 @@
  * soft_cpu.fx. Only translated code uses them there, while all exceptions are masked; C
  * code that may use vector registers calls vectors_save first. That is all code outside
  * this folder and all of libc's mem functions, so: the run loop, the making of blocks,
- * and each instruction that the interpreter does. TLB misses and links between known
- * blocks touch none.
+ * each link that is set, and each instruction that the interpreter does. TLB misses and
+ * lookups of known blocks touch none, which tools/check-vector-registers checks.
  */
 #ifndef HUSK_SOFT_VECTORS_PRIVATE_H
 #define HUSK_SOFT_VECTORS_PRIVATE_H
