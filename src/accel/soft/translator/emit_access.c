@@ -343,6 +343,27 @@ static bool follows(const struct emitter *e, const struct access_place *place,
            shape_of(check) != CHECK_SHAPES;
 }
 
+static bool is_stack(const struct access_place *place, const struct access_check *check)
+{
+    return place->base == X86_RSP && place->index == SOFT_ZERO &&
+           shape_of(check) < CHECK_STACK_SHAPES;
+}
+
+/* A read in a group that may be written to leaves it so, or ends it. */
+static uint32_t follower_thunk(const struct emitter *e, const struct access_place *place,
+                               const struct access_check *check)
+{
+    const struct translator *translator = e->translator;
+    const enum tlb_kind kind = kind_of(e);
+    const size_t shape = shape_of(check);
+
+    if (is_stack(place, check))
+        return translator->stack_checks[kind][check->write][shape];
+    if (e->group.write && !check->write)
+        return translator->read_only_checks[kind][shape];
+    return translator->checks[kind][check->write][shape];
+}
+
 /* In the page of the access before; else, out of line, as if there had been none. A place
  * that is a little ahead of ADDRESS needs no other one. */
 static void follow(struct emitter *e, const struct access_place *place,
@@ -357,8 +378,7 @@ static void follow(struct emitter *e, const struct access_place *place,
     else if (distance != 0)
         encode_lea(&e->hot, ADDRESS, host_at(ADDRESS, distance), true);
     put_comparison(&e->hot, check, e->ahead, cold);
-    put_out_of_line(e, place, check,
-                    e->translator->checks[kind_of(e)][check->write][shape_of(check)]);
+    put_out_of_line(e, place, check, follower_thunk(e, place, check));
 }
 
 /*
@@ -424,8 +444,7 @@ static void access_place(struct emitter *e, const struct access_place *place,
     if (follows(e, place, &check)) {
         write = e->group.write;
         follow(e, place, &check);
-    } else if (place->base == X86_RSP && place->index == SOFT_ZERO &&
-               shape_of(&check) < CHECK_STACK_SHAPES) {
+    } else if (is_stack(place, &check)) {
         access_stack(e, place, &check);
         write = true;
     } else if (!check.write && shape_of(&check) != CHECK_SHAPES &&

@@ -244,6 +244,162 @@ static void misalignment_comes_before_the_page_fault(void **state)
     assert_int_equal(guest_run(fixture), X86_VECTOR_GP);
 }
 
+/* ---- groups of accesses, and the stack's page ---- */
+
+#define PAGE_DIRECTORY (GUEST_PAGES + 0x2000)
+#define EIGHT_MIB UINT64_C(0x800000)
+#define TEN_MIB UINT64_C(0xa00000)
+
+/* Around the end of a page, three times, so that the TLB has all of them. */
+GUEST(neighbours, 64,
+      "mov $3, %ecx\n"
+      "1: mov $0x800ffc, %ebx\n"
+      "mov $2, %edx\n"
+      "movl $1, (%rbx)\n"
+      "movl $2, 4(%rbx)\n"
+      "movl $3, 0x40(%rbx)\n"
+      "movl $4, -4(%rbx)\n"
+      "movl $5, 0x20(%rbx,%rdx,4)\n"
+      "movl $6, -0x10(%rbx,%rdx,4)\n"
+      "mov -4(%rbx), %r10d\n"
+      "add 4(%rbx), %r10d\n"
+      "xor %r11d, %r11d\n"
+      "add (%rbx), %r11\n"
+      "dec %ecx\n"
+      "jnz 1b\n" GUEST_STOP);
+
+static void neighbours_may_be_in_another_page(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    GUEST_LOAD(fixture, neighbours);
+    assert_int_equal(guest_run(fixture), GUEST_STOPPED);
+    assert_int_equal(guest_read32(fixture, EIGHT_MIB + 0xffc), 1);
+    assert_int_equal(guest_read32(fixture, EIGHT_MIB + 0x1000), 2);
+    assert_int_equal(guest_read32(fixture, EIGHT_MIB + 0x103c), 3);
+    assert_int_equal(guest_read32(fixture, EIGHT_MIB + 0xff8), 4);
+    assert_int_equal(guest_read32(fixture, EIGHT_MIB + 0x1024), 5);
+    assert_int_equal(guest_read32(fixture, EIGHT_MIB + 0xff4), 6);
+    assert_int_equal(fixture->cpu.r[X86_R10], 4 + 2);
+    assert_true(fixture->cpu.r[X86_R11] == (UINT64_C(2) << 32 | 1));
+}
+
+GUEST(moved_stack, 64,
+      "mov $0x801000, %esp\n"
+      "push $0x11\n"
+      "push $0x22\n"
+      "mov %r8, 0x22020\n" /* entry 4 of the page directory */
+      "invlpg 0x800000\n"
+      "push $0x33\n"
+      "pop %rax\n" GUEST_STOP);
+
+static void stack_follows_its_translation(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    fixture->cpu.r[X86_R8] = TEN_MIB | 0x83;
+    GUEST_LOAD(fixture, moved_stack);
+    assert_int_equal(guest_run(fixture), GUEST_STOPPED);
+    assert_int_equal(fixture->cpu.r[X86_RAX], 0x33);
+    assert_int_equal(guest_read32(fixture, EIGHT_MIB + 0xff8), 0x11);
+    assert_int_equal(guest_read32(fixture, EIGHT_MIB + 0xff0), 0x22);
+    assert_int_equal(guest_read32(fixture, EIGHT_MIB + 0xfe8), 0);
+    assert_int_equal(guest_read32(fixture, TEN_MIB + 0xfe8), 0x33);
+}
+
+/* The page at 8 MiB may only be read. */
+static void make_read_only(struct soft_fixture *fixture)
+{
+    guest_write64(fixture, PAGE_DIRECTORY + 4 * 8, EIGHT_MIB | 0x81);
+    guest_write64(fixture, EIGHT_MIB + 0x800, 0x55);
+    guest_set_gate(fixture, X86_VECTOR_PF, GUEST_CS64, 0x8e, 1);
+    fixture->cpu.cr0 |= X86_CR0_WP;
+}
+
+static void assert_faults_on_its_write(struct soft_fixture *fixture)
+{
+    assert_int_equal(guest_run(fixture), X86_VECTOR_PF);
+    assert_int_equal(fixture->cpu.cr2, EIGHT_MIB + 0x800);
+    assert_int_equal(fixture->cpu.r[X86_RAX], 0x56);
+    assert_int_equal(guest_read32(fixture, EIGHT_MIB + 0x800), 0x55);
+}
+
+GUEST(read_only_stack, 64,
+      "mov $0x800800, %esp\n"
+      "mov (%rsp), %rcx\n"
+      "pop %rax\n"
+      "inc %rax\n"
+      "push %rax\n");
+
+static void stack_that_may_be_read_is_not_written(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    make_read_only(fixture);
+    GUEST_LOAD(fixture, read_only_stack);
+    assert_faults_on_its_write(fixture);
+    assert_int_equal(fixture->cpu.r[X86_RCX], 0x55);
+}
+
+GUEST(read_only_place, 64,
+      "mov $0x800800, %ebx\n"
+      "mov (%rbx), %rax\n"
+      "inc %rax\n"
+      "mov %rax, (%rbx)\n");
+
+static void place_that_may_be_read_is_not_written(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    make_read_only(fixture);
+    GUEST_LOAD(fixture, read_only_place);
+    assert_faults_on_its_write(fixture);
+}
+
+/* The first one may be written to, the second one only read. */
+GUEST(two_pages, 64,
+      "mov $0x9ffff8, %ebx\n"
+      "mov %eax, (%rbx)\n"
+      "mov 8(%rbx), %rcx\n"
+      "mov %rax, 8(%rbx)\n");
+
+static void group_does_not_take_its_rights_into_another_page(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    guest_write64(fixture, PAGE_DIRECTORY + 5 * 8, TEN_MIB | 0x81);
+    guest_write64(fixture, TEN_MIB, 0x55);
+    guest_set_gate(fixture, X86_VECTOR_PF, GUEST_CS64, 0x8e, 1);
+    fixture->cpu.cr0 |= X86_CR0_WP;
+    GUEST_LOAD(fixture, two_pages);
+    assert_int_equal(guest_run(fixture), X86_VECTOR_PF);
+    assert_int_equal(fixture->cpu.cr2, TEN_MIB);
+    assert_int_equal(fixture->cpu.r[X86_RCX], 0x55);
+    assert_int_equal(guest_read32(fixture, TEN_MIB), 0x55);
+}
+
+/* The stack is in the page of the code: the push changes the next instruction's constant.
+ */
+GUEST(stack_on_code, 64,
+      "mov %rsp, %rbp\n"
+      "lea 1f + 8(%rip), %rsp\n"
+      "push %r8\n"
+      "jmp 1f\n"
+      ".balign 8\n"
+      "1: .fill 8, 1, 0xf4\n"
+      "mov %rbp, %rsp\n" GUEST_STOP);
+
+static void push_onto_code_changes_it(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    /* mov $0x12345678, %eax; three nops */
+    fixture->cpu.r[X86_R8] = UINT64_C(0x90909012345678b8);
+    GUEST_LOAD(fixture, stack_on_code);
+    assert_int_equal(guest_run(fixture), GUEST_STOPPED);
+    assert_int_equal(fixture->cpu.r[X86_RAX], 0x12345678);
+}
+
 /* ---- devices, changing code and changing pages ---- */
 
 GUEST(device, 64,
@@ -467,6 +623,12 @@ int main(void)
         TRANSLATOR_TEST(a_fault_leaves_the_instruction_undone),
         TRANSLATOR_TEST(a_division_that_does_not_fit_raises_here),
         TRANSLATOR_TEST(misalignment_comes_before_the_page_fault),
+        TRANSLATOR_TEST(neighbours_may_be_in_another_page),
+        TRANSLATOR_TEST(stack_follows_its_translation),
+        TRANSLATOR_TEST(stack_that_may_be_read_is_not_written),
+        TRANSLATOR_TEST(place_that_may_be_read_is_not_written),
+        TRANSLATOR_TEST(group_does_not_take_its_rights_into_another_page),
+        TRANSLATOR_TEST(push_onto_code_changes_it),
         TRANSLATOR_TEST(devices_are_reached_in_the_middle_of_a_block),
         TRANSLATOR_TEST(code_that_changes_is_run_as_it_is),
         TRANSLATOR_TEST(pages_of_code_may_be_mapped_anew),
