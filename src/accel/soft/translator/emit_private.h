@@ -163,8 +163,8 @@ void emit_access(struct emitter *e, struct access_check check);
 void emit_access_at(struct emitter *e, unsigned base, int32_t displacement,
                     struct access_check check);
 
-/* Emits translator.checks. */
-void check_thunks_emit(struct translator *translator, struct code_writer *writer);
+/* tlb_check.c: emits translator.checks and their like. */
+void tlb_check_thunks_emit(struct translator *translator, struct code_writer *writer);
 
 /* For rules, at their end: they have used SCRATCH and ADDRESS by functions of this header
  * only, and told which general registers they have written. */

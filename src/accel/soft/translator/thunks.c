@@ -136,7 +136,7 @@ void thunks_emit(struct translator *translator)
     translator->stale_host_flags = emit_thunk(&writer, serve_stale, true, resume);
     translator->vectors = emit_thunk(&writer, serve_vectors, false, resume);
     translator->landing = emit_landing(&writer, resume);
-    check_thunks_emit(translator, &writer);
+    tlb_check_thunks_emit(translator, &writer);
     memory->hot.at = writer_offset(&writer);
     code_memory_keep(memory);
 }

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The checks in front of accesses, inline and as thunks; see tlb_check_private.h. */
+#include "accel/soft/translator/tlb_check_private.h"
+
+void tlb_check_comparison_emit(struct code_writer *writer,
+                               const struct access_check *check, uint32_t ahead,
+                               uint32_t cold)
+{
+    static const uint8_t compare[] = {0x49, 0x81, 0xfb};       /* cmp r11, */
+    static const uint8_t alignment[] = {0x41, 0xf6, 0xc3, 15}; /* test r11b, 15 */
+
+    encode_bytes(writer, compare, sizeof(compare));
+    encode_u32(writer, (uint32_t)X86_PAGE_BYTES - check->size - ahead);
+    encode_jump_if(writer, CONDITION_A, cold);
+    if (check->aligned) {
+        encode_bytes(writer, alignment, sizeof(alignment));
+        encode_jump_if(writer, CONDITION_NE, cold);
+    }
+}
+
+/* A field of the TLB's entry whose offset is in SCRATCH. */
+static struct host_memory entry_field(enum tlb_kind kind, size_t field)
+{
+    struct host_memory entry = STATE(mmu.entries[kind]);
+
+    entry.base = SCRATCH;
+    entry.displacement += (int32_t)field;
+    return entry;
+}
+
+static struct host_memory entry_tag(enum tlb_kind kind, bool write)
+{
+    return entry_field(kind, write ? offsetof(struct tlb_entry, write_tag)
+                                   : offsetof(struct tlb_entry, read_tag));
+}
+
+/* SCRATCH = the offset of ADDRESS's entry. */
+static void put_index(struct code_writer *writer)
+{
+    static const uint8_t index[] = {
+        0x45, 0x89, 0xda, 0x41, 0xc1, 0xea, 12 - TLB_ENTRY_SHIFT, 0x41, 0x81, 0xe2};
+
+    encode_bytes(writer, index, sizeof(index));
+    encode_u32(writer, (TLB_ENTRIES - 1) << TLB_ENTRY_SHIFT);
+}
+
+/*
+ *   mov  r10d, r11d
+ *   shr  r10d, 7              the index, times the size of an entry
+ *   and  r10d, ...
+ *   sub  r11, [tag + r10]
+ *   cmp  r11, 4096 - size
+ *   ja   cold
+ *   mov  r10, [page + r10]
+ */
+void tlb_check_emit(struct code_writer *writer, enum tlb_kind kind,
+                    const struct access_check *check, uint32_t cold)
+{
+    put_index(writer);
+    encode_alu_memory(writer, 0x2b, ADDRESS, entry_tag(kind, check->write));
+    tlb_check_comparison_emit(writer, check, 0, cold);
+    encode_load(writer, SCRATCH, entry_field(kind, offsetof(struct tlb_entry, page)));
+}
+
+static struct host_memory stack_field(enum tlb_kind kind, size_t field)
+{
+    struct host_memory page = STATE(mmu.stack_pages[kind]);
+
+    page.displacement += (int32_t)field;
+    return page;
+}
+
+/*
+ *   sub  r11, [stack's tag]
+ *   cmp  r11, [stack's limit]
+ *   jae  cold
+ *   mov  r10, [stack's page]
+ */
+void tlb_check_stack_emit(struct code_writer *writer, enum tlb_kind kind, uint32_t cold)
+{
+    encode_alu_memory(writer, 0x2b, ADDRESS,
+                      stack_field(kind, offsetof(struct stack_page, tag)));
+    encode_alu_memory(writer, 0x3b, ADDRESS,
+                      stack_field(kind, offsetof(struct stack_page, limit)));
+    encode_jump_if(writer, CONDITION_AE, cold);
+    encode_load(writer, SCRATCH, stack_field(kind, offsetof(struct stack_page, page)));
+}
+
+/* ---- thunks ---- */
+
+size_t tlb_check_shape(const struct access_check *check)
+{
+    if (check->aligned)
+        return check->size == CHECK_MAX_BYTES ? CHECK_ALIGNED : CHECK_SHAPES;
+    if (check->size > CHECK_MAX_BYTES || (check->size & (check->size - 1)) != 0)
+        return CHECK_SHAPES;
+    return (size_t)__builtin_ctz(check->size);
+}
+
+static uint32_t put_failure(struct code_writer *writer, uint32_t slow)
+{
+    static const uint8_t pass_opcode[] = {0x48, 0xff, 0x04, 0x24}; /* inc qword [rsp] */
+    const uint32_t start = writer_offset(writer);
+
+    encode_bytes(writer, pass_opcode, sizeof(pass_opcode));
+    encode_jump(writer, slow);
+    return start;
+}
+
+static uint32_t put_check_thunk(struct code_writer *writer, enum tlb_kind kind,
+                                const struct access_check *check, uint32_t slow)
+{
+    static const uint8_t back[] = {0xc3}; /* ret */
+    const uint32_t failed = put_failure(writer, slow);
+    const uint32_t start = writer_offset(writer);
+
+    tlb_check_emit(writer, kind, check, failed);
+    encode_bytes(writer, back, sizeof(back));
+    return start;
+}
+
+/* The entry whose offset is in SCRATCH becomes the stack's page. */
+static void put_stack_page(struct code_writer *writer, enum tlb_kind kind)
+{
+    static const uint8_t push_rax[] = {0x50};
+    static const uint8_t pop_rax[] = {0x58};
+
+    encode_bytes(writer, push_rax, sizeof(push_rax));
+    encode_load(writer, X86_RAX, entry_tag(kind, true));
+    encode_store(writer, stack_field(kind, offsetof(struct stack_page, tag)), X86_RAX);
+    encode_load(writer, SCRATCH, entry_field(kind, offsetof(struct tlb_entry, page)));
+    encode_store(writer, stack_field(kind, offsetof(struct stack_page, page)), SCRATCH);
+    encode_constant(writer, X86_RAX, X86_PAGE_BYTES - STACK_PAGE_ACCESS_BYTES + 1);
+    encode_store(writer, stack_field(kind, offsetof(struct stack_page, limit)), X86_RAX);
+    encode_bytes(writer, pop_rax, sizeof(pop_rax));
+}
+
+/* Moves page and offset apart, so that their sum stays, but whatever follows this access
+ * is not in its page. */
+static void put_end_of_group(struct code_writer *writer)
+{
+    static const uint8_t push_rax[] = {0x50};
+    static const uint8_t pop_rax[] = {0x58};
+
+    encode_bytes(writer, push_rax, sizeof(push_rax));
+    encode_constant(writer, X86_RAX, UINT64_C(1) << 62);
+    encode_alu(writer, 0x03, ADDRESS, X86_RAX);
+    encode_alu(writer, 0x2b, SCRATCH, X86_RAX);
+    encode_bytes(writer, pop_rax, sizeof(pop_rax));
+}
+
+/* A page that may not be written to serves reads, but what follows must not write. */
+static uint32_t put_stack_check_thunk(struct code_writer *writer, enum tlb_kind kind,
+                                      const struct access_check *check, uint32_t slow)
+{
+    static const uint8_t back[] = {0xc3}; /* ret */
+    uint32_t failed = put_failure(writer, slow);
+    uint32_t start;
+
+    if (!check->write) {
+        uint32_t again = writer_offset(writer);
+
+        encode_alu_memory(writer, 0x03, ADDRESS, entry_tag(kind, true));
+        tlb_check_emit(writer, kind, check, failed);
+        put_end_of_group(writer);
+        encode_bytes(writer, back, sizeof(back));
+        failed = again;
+    }
+    start = writer_offset(writer);
+    put_index(writer);
+    encode_alu_memory(writer, 0x2b, ADDRESS, entry_tag(kind, true));
+    tlb_check_comparison_emit(writer, check, 0, failed);
+    put_stack_page(writer, kind);
+    encode_bytes(writer, back, sizeof(back));
+    return start;
+}
+
+/* Where a page was hoped to be writable. */
+static uint32_t put_read_only_thunk(struct code_writer *writer, enum tlb_kind kind,
+                                    const struct access_check *check, uint32_t slow)
+{
+    static const uint8_t back[] = {0xc3}; /* ret */
+    const uint32_t failed = put_failure(writer, slow);
+    const uint32_t start = writer_offset(writer);
+
+    tlb_check_emit(writer, kind, check, failed);
+    put_end_of_group(writer);
+    encode_bytes(writer, back, sizeof(back));
+    return start;
+}
+
+void tlb_check_thunks_emit(struct translator *translator, struct code_writer *writer)
+{
+    for (size_t kind = 0; kind < ARRAY_SIZE(translator->checks); kind++)
+        for (size_t write = 0; write < 2; write++)
+            for (size_t shape = 0; shape < CHECK_SHAPES; shape++) {
+                const bool aligned = shape == CHECK_ALIGNED;
+                const struct access_check check = {
+                    .size = aligned ? CHECK_MAX_BYTES : 1u << shape,
+                    .write = write != 0,
+                    .aligned = aligned,
+                };
+
+                translator->checks[kind][write][shape] = put_check_thunk(
+                    writer, (enum tlb_kind)kind, &check, translator->slow);
+                if (write == 0)
+                    translator->read_only_checks[kind][shape] = put_read_only_thunk(
+                        writer, (enum tlb_kind)kind, &check, translator->slow);
+                if (shape < CHECK_STACK_SHAPES)
+                    translator->stack_checks[kind][write][shape] = put_stack_check_thunk(
+                        writer, (enum tlb_kind)kind, &check, translator->slow);
+            }
+}
