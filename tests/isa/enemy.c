@@ -119,6 +119,17 @@ static void random_port(void *context, uint32_t cpu_index, uint16_t port, unsign
     random_device(context, cpu_index, port, size, write, data);
 }
 
+static uint64_t fall_asleep(void *context)
+{
+    (void)context;
+    return IRQ_NOT_DUE;
+}
+
+static void wake_up(void *context)
+{
+    (void)context;
+}
+
 static const struct irq_source *the_irq_source(void *context, uint32_t cpu_index)
 {
     (void)cpu_index;
@@ -440,7 +451,9 @@ static void arena_create(struct arena *arena, uint64_t seed)
                 .read = random_register_read,
                 .write = random_register_write,
                 .get_priority = random_priority,
-                .set_priority = set_priority},
+                .set_priority = set_priority,
+                .fall_asleep = fall_asleep,
+                .wake_up = wake_up},
         .machine = {.context = arena,
                     .port = random_port,
                     .mmio = random_device,
