@@ -62,6 +62,12 @@ static void stop_writing(struct soft_cpu *cpu, uint64_t gpa)
         announce_to_others(cpu, gpa, X86_PAGE_BYTES);
 }
 
+void code_pages_settle(struct soft_cpu *cpu)
+{
+    if ((atomic_load(&cpu->attention) & ATTENTION_CODE) != 0)
+        soft_tlb_visit_writable_code(cpu, stop_writing);
+}
+
 void code_pages_add(struct soft_cpu *cpu, uint64_t gpa)
 {
     struct code_pages *pages = &cpu->vm->code_pages;

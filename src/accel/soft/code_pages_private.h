@@ -68,6 +68,10 @@ void code_pages_will_be_written(struct soft_cpu *cpu, uint64_t gpa, unsigned siz
 /* The same for RAM that a device has written, across pages. Any thread. */
 void code_pages_written_by_device(struct soft_vm *vm, uint64_t gpa, uint64_t size_bytes);
 
+/* Write translations of this vCPU are about to go, perhaps before it has heard that their
+ * pages have code. */
+void code_pages_settle(struct soft_cpu *cpu);
+
 /* Does what the others have announced since the last time. Only from the run loop. */
 void code_pages_catch_up(struct soft_cpu *cpu);
 

@@ -113,6 +113,7 @@ uint8_t *mmu_fill(struct soft_cpu *cpu, const struct uop *uop, uint64_t linear,
         return lockstep_access(cpu, uop, linear, access, kind);
     }
     translation = mmu_walk(cpu, uop, linear, access, kind);
+    code_pages_settle(cpu);
     page = soft_vm_page(cpu->vm, translation.gpa);
     *gpa = translation.gpa;
     if (page == NULL)
@@ -193,6 +194,7 @@ void soft_tlb_flush_all(struct soft_cpu *cpu)
 {
     struct soft_mmu *mmu = &cpu->mmu;
 
+    code_pages_settle(cpu);
     forget_stack_pages(mmu);
     for (size_t kind = 0; kind < TLB_KINDS; kind++) {
         flush_fills(mmu, kind, false);
@@ -227,6 +229,7 @@ void soft_tlb_flush_non_global(struct soft_cpu *cpu)
                    mmu->fills[TLB_FETCH_USER][false].count != 0;
     bool upper = has_upper_code(mmu);
 
+    code_pages_settle(cpu);
     forget_stack_pages(mmu);
     for (size_t kind = 0; kind < TLB_KINDS; kind++)
         flush_fills(mmu, kind, false);
@@ -312,6 +315,7 @@ void soft_tlb_flush_page(struct soft_cpu *cpu, uint64_t linear)
     struct soft_mmu *mmu = &cpu->mmu;
     size_t index = (linear >> 12) & (TLB_ENTRIES - 1);
 
+    code_pages_settle(cpu);
     forget_stack_pages(mmu);
     if (was_fetched(mmu, linear))
         block_cache_forget_addresses(cpu);

@@ -92,6 +92,21 @@ static void a_write_that_was_checked_before_the_page_was_code_counts(void **stat
     part(&pair);
 }
 
+static void it_counts_also_when_the_writer_has_dropped_its_translation(void **state)
+{
+    struct pair pair;
+    uint8_t *operand;
+
+    make_pair(&pair, *state);
+    operand = check_write(&pair);
+    assert_int_equal(run_guest(&pair), 1);
+    put(operand, 2);
+    soft_tlb_flush_page(pair.writer, OPERAND);
+    code_pages_catch_up(pair.writer);
+    assert_int_equal(run_guest(&pair), 2);
+    part(&pair);
+}
+
 /* Who is so far behind cannot know which page it was. */
 static void it_counts_also_when_announcements_were_lost(void **state)
 {
@@ -153,6 +168,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SOFT_TEST(a_write_that_was_checked_before_the_page_was_code_counts),
+        SOFT_TEST(it_counts_also_when_the_writer_has_dropped_its_translation),
         SOFT_TEST(it_counts_also_when_announcements_were_lost),
         SOFT_TEST(a_locked_write_counts_when_it_is_done),
         SOFT_TEST(a_page_counts_before_it_is_read),
