@@ -154,16 +154,16 @@ struct accel_ops {
     /* Instructions that the vCPU has retired since it was made, as of lately; exact while
      * it does not run. NULL, or ACCEL_NOT_COUNTED: nobody counts them. Any thread. */
     uint64_t (*vcpu_instructions)(const struct accel_vcpu *vcpu);
-    /* Optional. Bytes of private memory that hold what vcpu_run has made of guest code.
-     * Any thread. */
-    uint64_t (*vcpu_code_bytes)(const struct accel_vcpu *vcpu);
+    /* Optional. Bytes of private memory that hold what vcpu_run has made of guest code,
+     * for all vCPUs together. Any thread. */
+    uint64_t (*code_bytes)(const struct accel_vm *vm);
     /* Optional. Of all vCPUs that there are; false: their code is not translated. Not
      * while vCPUs are made or destroyed. */
     bool (*translations)(const struct accel_vm *vm,
                          struct accel_translations *translations);
-    /* Optional. Gives back what vcpu_run keeps to be faster and can make again. While the
-     * vCPU does not run; any thread. */
-    void (*vcpu_forget_code)(struct accel_vcpu *vcpu);
+    /* Optional. Gives back what vcpu_run keeps to be faster and can make again. While no
+     * vCPU runs; any thread. */
+    void (*forget_code)(struct accel_vm *vm);
 
     /* Interrupt line `gsi` (0 to 23) to `level`. */
     int (*set_line)(struct accel_vm *vm, uint32_t gsi, bool level, struct error *err);

@@ -127,14 +127,9 @@ static uint64_t retired_instructions(const struct vm *vm)
 
 uint64_t vm_code_bytes(const struct vm *vm)
 {
-    uint64_t sum = 0;
-
-    if (vm->accel->vcpu_code_bytes == NULL)
+    if (vm->accel->code_bytes == NULL || vm->accel_vm == NULL)
         return 0;
-    for (uint32_t i = 0; i < vm->vcpu_count; i++)
-        if (vm->vcpus[i].accel_vcpu != NULL)
-            sum += vm->accel->vcpu_code_bytes(vm->vcpus[i].accel_vcpu);
-    return sum;
+    return vm->accel->code_bytes(vm->accel_vm);
 }
 
 void vm_drop_processors(struct vm *vm)

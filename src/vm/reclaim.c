@@ -127,10 +127,8 @@ static void reclaim(struct vm *vm, struct commons *commons,
 
 static void forget_code(struct vm *vm)
 {
-    if (vm->accel->vcpu_forget_code == NULL)
-        return;
-    for (uint32_t i = 0; i < vm->vcpu_count; i++)
-        vm->accel->vcpu_forget_code(vm->vcpus[i].accel_vcpu);
+    if (vm->accel->forget_code != NULL)
+        vm->accel->forget_code(vm->accel_vm);
 }
 
 /* The cache is looked through before the vCPUs are stopped, who need not wait for it. */

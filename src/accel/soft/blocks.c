@@ -11,7 +11,6 @@
 #include "accel/soft/instruction_private.h"
 #include "accel/soft/soft_private.h"
 #include "accel/soft/translator/translator_private.h"
-#include "accel/soft/translator/vectors_private.h"
 #include "base/check.h"
 
 /* A stock kernel's boot decodes a third of a million instructions: 16 MiB of uops.
@@ -34,6 +33,7 @@ int block_cache_create(struct block_cache **cache, struct error *err)
         return error_set_errno(err, errno, "cannot reserve %d MiB for decoded code",
                                (int)(ARENA_BYTES >> 20));
     }
+    created->page_unit = CODE_INTERPRETED;
     created->generation = 1;
     *cache = created;
     return 0;
@@ -77,38 +77,34 @@ struct uop *block_cache_keep_uops(struct block_cache *cache, const struct uop *u
     return kept;
 }
 
-static void uncount(struct soft_cpu *cpu, struct code_page *page)
+static void uncount(struct soft_vm *vm, const struct block_cache *cache,
+                    struct code_page *page)
 {
     if (page->counted)
-        code_pages_remove(cpu, page->gpa);
+        code_pages_remove(vm, page->gpa, cache->page_unit);
     page->counted = false;
 }
 
-void block_cache_empty(struct soft_cpu *cpu)
+void block_cache_empty(struct soft_vm *vm, struct block_cache *cache)
 {
-    struct block_cache *cache = cpu->blocks;
-
     for (size_t i = 0; i < BLOCK_PAGE_BUCKETS; i++)
         for (struct code_page *page = cache->pages[i]; page != NULL; page = page->next)
-            uncount(cpu, page);
+            uncount(vm, cache, page);
     memset(cache->hash, 0, sizeof(cache->hash));
     memset(cache->pages, 0, sizeof(cache->pages));
     cache->used = 0;
-    translator_empty(cpu);
-    block_cache_forget_addresses(cpu);
+    cache->generation++;
 }
 
-uint64_t block_cache_bytes(const struct soft_cpu *cpu)
+uint64_t block_cache_bytes(const struct block_cache *cache)
 {
-    return atomic_load_explicit(&cpu->blocks->used, memory_order_relaxed) +
-           translator_bytes(cpu->translator);
+    return atomic_load_explicit(&cache->used, memory_order_relaxed);
 }
 
-void block_cache_release(struct soft_cpu *cpu)
+void block_cache_release(struct soft_vm *vm, struct block_cache *cache)
 {
-    block_cache_empty(cpu);
-    (void)madvise(cpu->blocks->arena, ARENA_BYTES, MADV_DONTNEED);
-    translator_release(cpu->translator);
+    block_cache_empty(vm, cache);
+    (void)madvise(cache->arena, ARENA_BYTES, MADV_DONTNEED);
 }
 
 void block_cache_forget_addresses(struct soft_cpu *cpu)
@@ -161,34 +157,33 @@ uint64_t block_granules(uint64_t offset, uint64_t size)
 }
 
 /* Outside RAM there is nothing to write to. */
-bool block_cache_claim(struct soft_cpu *cpu, uint64_t gpa)
+bool block_cache_claim(struct soft_cpu *cpu, struct block_cache *cache, uint64_t gpa)
 {
     uint64_t page_gpa = align_down(gpa, X86_PAGE_BYTES);
-    struct code_page *page = find_page(cpu->blocks, page_gpa);
+    struct code_page *page = find_page(cache, page_gpa);
 
     if (soft_vm_page(cpu->vm, page_gpa) == NULL)
         return true;
     if (page == NULL)
-        page = make_page(cpu->blocks, page_gpa);
+        page = make_page(cache, page_gpa);
     if (page == NULL)
         return false;
     if (!page->counted)
-        code_pages_add(cpu, page_gpa);
+        code_pages_add(cpu, page_gpa, cache->page_unit);
     page->counted = true;
     return true;
 }
 
 /* Notes that `size` bytes at `gpa`, inside one page, belong to `block`. False: arena
  * full. */
-static bool note_bytes(struct soft_cpu *cpu, struct block *block, uint64_t gpa,
-                       uint64_t size)
+static bool note_bytes(struct soft_cpu *cpu, struct block_cache *cache,
+                       struct block *block, uint64_t gpa, uint64_t size)
 {
-    struct block_cache *cache = cpu->blocks;
     uint64_t page_gpa = align_down(gpa, X86_PAGE_BYTES);
     struct block_reference *reference = arena_take(cache, sizeof(*reference));
     struct code_page *page;
 
-    if (reference == NULL || !block_cache_claim(cpu, gpa))
+    if (reference == NULL || !block_cache_claim(cpu, cache, gpa))
         return false;
     page = find_page(cache, page_gpa);
     if (page == NULL)
@@ -205,13 +200,14 @@ static uint64_t first_part(const struct block *block)
     return min_u64(block->byte_count, X86_PAGE_BYTES - block->gpa % X86_PAGE_BYTES);
 }
 
-static bool note_block(struct soft_cpu *cpu, struct block *block)
+static bool note_block(struct soft_cpu *cpu, struct block_cache *cache,
+                       struct block *block)
 {
     uint64_t first = first_part(block);
 
-    return note_bytes(cpu, block, block->gpa, first) &&
-           (block->next_gpa == 0 ||
-            note_bytes(cpu, block, block->next_gpa, block->byte_count - first));
+    return note_bytes(cpu, cache, block, block->gpa, first) &&
+           (block->next_gpa == BLOCK_ONE_PAGE ||
+            note_bytes(cpu, cache, block, block->next_gpa, block->byte_count - first));
 }
 
 /* ---- stale blocks
@@ -249,10 +245,9 @@ static void unchain(const struct code_page *page, const struct block *block)
     }
 }
 
-static void make_stale(struct soft_cpu *cpu, const struct code_page *page,
-                       struct block *block)
+static void make_stale(struct soft_vm *vm, struct block_cache *cache,
+                       const struct code_page *page, struct block *block)
 {
-    struct block_cache *cache = cpu->blocks;
     struct block **link = hash_bucket(cache, block->gpa, block->rip, block->mode);
     struct block_address *address = block_address(cache, block->rip);
 
@@ -268,7 +263,7 @@ static void make_stale(struct soft_cpu *cpu, const struct code_page *page,
     for (size_t i = 0; i < block->uop_count; i++)
         block->uops[i].run = run_stale;
     if ((block->mode & MODE_TRANSLATED) != 0)
-        translation_make_stale(cpu, block);
+        translation_make_stale(vm->translator, block);
 }
 
 static bool block_has_bytes(const struct block *block, uint64_t gpa, uint64_t size)
@@ -280,14 +275,15 @@ static bool block_has_bytes(const struct block *block, uint64_t gpa, uint64_t si
         (block->granules & block_granules(gpa % X86_PAGE_BYTES, size)) != 0)
         return true;
     return ranges_overlap(block->gpa, first, gpa, size) ||
-           (block->next_gpa != 0 &&
+           (block->next_gpa != BLOCK_ONE_PAGE &&
             ranges_overlap(block->next_gpa, block->byte_count - first, gpa, size));
 }
 
-void block_cache_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size)
+void block_cache_drop(struct soft_vm *vm, struct block_cache *cache, uint64_t gpa,
+                      unsigned size)
 {
     uint64_t page_gpa = align_down(gpa, X86_PAGE_BYTES);
-    struct code_page *page = find_page(cpu->blocks, page_gpa);
+    struct code_page *page = find_page(cache, page_gpa);
     struct block_reference **link;
 
     if (page == NULL || (page->blocks != NULL &&
@@ -298,7 +294,7 @@ void block_cache_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size)
         struct block *block = (*link)->block;
 
         if (block_has_bytes(block, gpa, size)) {
-            make_stale(cpu, page, block);
+            make_stale(vm, cache, page, block);
             *link = (*link)->next;
         } else {
             link = &(*link)->next;
@@ -306,8 +302,14 @@ void block_cache_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size)
     }
     if (page->blocks == NULL) {
         page->granules = 0;
-        uncount(cpu, page);
+        uncount(vm, cache, page);
     }
+}
+
+void block_cache_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size)
+{
+    block_cache_drop(cpu->vm, cpu->blocks, gpa, size);
+    translation_written(cpu->vm, gpa, size);
 }
 
 /* ---- finding
@@ -320,7 +322,7 @@ static uint64_t fetch_gpa(struct soft_cpu *cpu, uint64_t rip)
 
 bool block_still_maps(struct soft_cpu *cpu, const struct block *block)
 {
-    return block->next_gpa == 0 ||
+    return block->next_gpa == BLOCK_ONE_PAGE ||
            fetch_gpa(cpu, block->rip + first_part(block)) == block->next_gpa;
 }
 
@@ -334,40 +336,49 @@ static struct block *find_in_hash(struct soft_cpu *cpu, uint64_t gpa, uint32_t m
     return block;
 }
 
-bool block_is_known(const struct soft_cpu *cpu, uint64_t gpa, uint64_t rip, uint32_t mode)
+struct block *block_cache_find(const struct block_cache *cache, uint64_t gpa,
+                               uint64_t rip, uint32_t mode, uint64_t next_gpa)
 {
-    const struct block *block = *hash_bucket(cpu->blocks, gpa, rip, mode);
+    struct block *block =
+        *hash_bucket((struct block_cache *)(uintptr_t)cache, gpa, rip, mode);
 
     while (block != NULL && (block->gpa != gpa || block->rip != rip ||
-                             block->mode != mode || block->next_gpa != 0))
+                             block->mode != mode || block->next_gpa != next_gpa))
         block = block->next_in_hash;
-    return block != NULL;
+    return block;
+}
+
+bool block_cache_add(struct soft_cpu *cpu, struct block_cache *cache, struct block *block)
+{
+    struct block **bucket = hash_bucket(cache, block->gpa, block->rip, block->mode);
+
+    if (!note_block(cpu, cache, block))
+        return false;
+    block->next_in_hash = *bucket;
+    *bucket = block;
+    return true;
 }
 
 /* NULL: some memory is full. */
 static struct block *make(struct soft_cpu *cpu, uint64_t gpa, uint32_t mode)
 {
-    if (!block_cache_claim(cpu, gpa))
-        return NULL;
-    vectors_save(cpu); /* what follows may use the host's */
-    return (mode & MODE_TRANSLATED) != 0 ? translate_block(cpu, gpa, mode)
-                                         : block_build(cpu, gpa, mode);
+    struct block *block = NULL;
+
+    if (block_cache_claim(cpu, cpu->blocks, gpa))
+        block = block_build(cpu, gpa, mode);
+    return block != NULL && block_cache_add(cpu, cpu->blocks, block) ? block : NULL;
 }
 
 /* With an empty arena there is room for any block. */
 static struct block *build(struct soft_cpu *cpu, uint64_t gpa, uint32_t mode)
 {
     struct block *block = make(cpu, gpa, mode);
-    struct block **bucket;
 
-    if (block == NULL || !note_block(cpu, block)) {
-        block_cache_empty(cpu);
+    if (block == NULL) {
+        block_cache_empty(cpu->vm, cpu->blocks);
         block = make(cpu, gpa, mode);
-        CHECK(block != NULL && note_block(cpu, block));
+        CHECK(block != NULL);
     }
-    bucket = hash_bucket(cpu->blocks, gpa, cpu->rip, mode);
-    block->next_in_hash = *bucket;
-    *bucket = block;
     return block;
 }
 
@@ -382,7 +393,7 @@ struct block *block_find(struct soft_cpu *cpu, uint32_t mode)
     block = find_in_hash(cpu, gpa, mode);
     if (block == NULL)
         block = build(cpu, gpa, mode);
-    if (block->next_gpa == 0 && mode == cpu->mode)
+    if (block->next_gpa == BLOCK_ONE_PAGE && mode == cpu->mode)
         *block_address(cpu->blocks, cpu->rip) =
             (struct block_address){.rip = cpu->rip,
                                    .generation = cpu->blocks->generation,

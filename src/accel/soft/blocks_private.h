@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Blocks of decoded instructions: found by physical address, rip and mode; made by
- * build.c; gone when somebody writes to their bytes. Each vCPU has its own.
+ * build.c or the translator; gone when somebody writes to their bytes. Each vCPU has a
+ * cache of its own for what it interprets; translations are in one for all of them
+ * (translator/shared_private.h).
  *
  * A block's instructions lie in one page. The one exception is an instruction that
  * crosses into the next page: it makes a block by itself, which is checked against both
@@ -17,12 +19,14 @@
 #include "accel/soft/cpu_private.h"
 
 #define BLOCK_LIMIT 64 /* instructions */
+#define BLOCK_ONE_PAGE UINT64_MAX
 
 /* What the translator makes of a block: places in its code memory, see there. */
 struct translated_code {
     uint32_t entry;
     uint32_t poll_entry; /* 0: none, this block is the interpreter's */
-    uint32_t site;       /* one of its sites */
+    uint32_t leave;      /* where the look for attention goes if there is some */
+    uint32_t incoming;   /* links that go to `entry`: a list, see struct link */
     uint8_t flags_in;
     bool interpreted; /* nothing but one instruction that the interpreter does */
 };
@@ -30,11 +34,11 @@ struct translated_code {
 struct block {
     uint64_t rip;      /* of the first instruction */
     uint64_t gpa;      /* of its first byte */
-    uint64_t next_gpa; /* of the next page, if the block crosses into it; else 0 */
+    uint64_t next_gpa; /* of the page that it crosses into, or BLOCK_ONE_PAGE */
     uint32_t mode;
     uint16_t byte_count;
     uint16_t uop_count;
-    bool stale; /* its bytes have changed */
+    _Atomic bool stale; /* its bytes have changed */
     struct block *next_in_hash;
     uint64_t granules;           /* of its page: what else it depends on */
     struct translated_code code; /* MODE_TRANSLATED: there are no uops */
@@ -70,8 +74,9 @@ struct block_address {
 };
 
 struct block_cache {
+    uint16_t page_unit; /* enum code_page_unit */
     uint8_t *arena;
-    _Atomic size_t used; /* the vCPU's thread; others read it */
+    _Atomic size_t used; /* one thread at a time; others read it */
     uint64_t generation;
     struct block *hash[BLOCK_HASH_BUCKETS];
     struct code_page *pages[BLOCK_PAGE_BUCKETS];
@@ -79,10 +84,10 @@ struct block_cache {
 };
 
 int block_cache_create(struct block_cache **cache, struct error *err) MUST_CHECK;
-void block_cache_destroy(struct block_cache *cache);
+void block_cache_destroy(struct block_cache *cache); /* accepts NULL */
 
-/* The block at cpu->rip for `mode`: from the cache, else built. May raise (a fault on
- * fetch). Only from the run loop: it may empty the arena. */
+/* The interpreter's block at cpu->rip for `mode`: from the cache, else built. May raise
+ * (a fault on fetch). Only from the run loop: it may empty the arena. */
 struct block *block_find(struct soft_cpu *cpu, uint32_t mode);
 
 static inline struct block_address *block_address(struct block_cache *cache, uint64_t rip)
@@ -107,24 +112,32 @@ static inline struct block *block_lookup(const struct soft_cpu *cpu, uint64_t ri
 void block_cache_forget_addresses(struct soft_cpu *cpu);
 void block_cache_forget_lower_addresses(struct soft_cpu *cpu);
 
-/* The page's bytes are about to be read for a block: writes to it are watched from now
- * on. False: the arena is full. */
-bool block_cache_claim(struct soft_cpu *cpu, uint64_t gpa);
-
-/* [gpa, gpa + size), inside one page, was written: blocks with these bytes are stale. */
+/* [gpa, gpa + size), inside one page, was written: blocks with these bytes are stale, the
+ * vCPU's own and translations. */
 void block_cache_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size);
 
-/* The memory that blocks and their translations take; about. Any thread. */
-uint64_t block_cache_bytes(const struct soft_cpu *cpu);
+/* The memory that blocks take; about. Any thread. */
+uint64_t block_cache_bytes(const struct block_cache *cache);
 
-/* Forgets everything. Only from the run loop. */
-void block_cache_empty(struct soft_cpu *cpu);
-/* The same, and gives the memory back. While the vCPU does not run. */
-void block_cache_release(struct soft_cpu *cpu);
+/* Forgets everything. The interpreter's: only from the run loop. */
+void block_cache_empty(struct soft_vm *vm, struct block_cache *cache);
+/* The same, and gives the memory back. */
+void block_cache_release(struct soft_vm *vm, struct block_cache *cache);
 
-/* Whether there is a block for code at `gpa`, not crossing into the next page. */
-bool block_is_known(const struct soft_cpu *cpu, uint64_t gpa, uint64_t rip,
-                    uint32_t mode);
+/* What is to be done for a block, in this order: writes to its pages are watched from now
+ * on, it is made, and it can be found. False: the arena is full. */
+bool block_cache_claim(struct soft_cpu *cpu, struct block_cache *cache, uint64_t gpa);
+bool block_cache_add(struct soft_cpu *cpu, struct block_cache *cache,
+                     struct block *block);
+
+/* The block for code at `gpa`, or NULL. */
+struct block *block_cache_find(const struct block_cache *cache, uint64_t gpa,
+                               uint64_t rip, uint32_t mode, uint64_t next_gpa);
+
+/* Blocks of one cache that have bytes in [gpa, gpa + size), inside one page, are stale
+ * now. */
+void block_cache_drop(struct soft_vm *vm, struct block_cache *cache, uint64_t gpa,
+                      unsigned size);
 
 /* A block that crosses pages counts only while its second page is where it was. May
  * raise. */

@@ -8,14 +8,17 @@
 #include "accel/soft/access_private.h"
 #include "accel/soft/blocks_private.h"
 #include "accel/soft/soft_private.h"
+#include "accel/soft/translator/translator_private.h"
+#include "accel/soft/translator/vectors_private.h"
 #include "base/bytes.h"
 #include "base/check.h"
 
 int code_pages_init(struct code_pages *pages, uint64_t memory_limit, struct error *err)
 {
     pages->page_count = (size_t)(memory_limit >> 12);
-    pages->counts = mmap(NULL, pages->page_count, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    pages->counts =
+        mmap(NULL, pages->page_count * sizeof(*pages->counts), PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pages->counts == MAP_FAILED) {
         pages->counts = NULL;
         return error_set_errno(err, errno, "cannot reserve the map of code pages");
@@ -28,29 +31,71 @@ void code_pages_finish(struct code_pages *pages)
 {
     if (pages->counts == NULL)
         return;
-    (void)munmap((void *)(uintptr_t)pages->counts, pages->page_count);
+    (void)munmap((void *)(uintptr_t)pages->counts,
+                 pages->page_count * sizeof(*pages->counts));
     CHECK(pthread_mutex_destroy(&pages->lock) == 0);
 }
 
-/* To all vCPUs but `author`, which is NULL for a device. */
-static void announce(struct soft_vm *vm, const struct soft_cpu *author, uint64_t gpa,
-                     uint32_t size)
+/* With the lock held: to all vCPUs but `author`, which may be NULL. */
+static void put_event(struct soft_vm *vm, const struct soft_cpu *author, uint64_t gpa,
+                      uint32_t size)
 {
     struct code_pages *pages = &vm->code_pages;
 
-    CHECK(pthread_mutex_lock(&pages->lock) == 0);
     pages->events[pages->announced % CODE_LOG_ENTRIES] =
         (struct code_event){.gpa = gpa, .size = size};
     pages->announced++;
-    CHECK(pthread_mutex_unlock(&pages->lock) == 0);
     for (uint32_t i = 0; i < vm->cpu_count; i++)
         if (vm->cpus[i] != NULL && vm->cpus[i] != author)
             soft_cpu_attend(vm->cpus[i], ATTENTION_CODE);
 }
 
-static void announce_to_others(struct soft_cpu *cpu, uint64_t gpa, uint32_t size)
+static void announce(struct soft_vm *vm, const struct soft_cpu *author, uint64_t gpa,
+                     uint32_t size)
 {
-    if (cpu->vm->cpu_count > 1)
+    CHECK(pthread_mutex_lock(&vm->code_pages.lock) == 0);
+    put_event(vm, author, gpa, size);
+    CHECK(pthread_mutex_unlock(&vm->code_pages.lock) == 0);
+}
+
+/* Counts a cache; true if it is the page's first, which all other vCPUs are told then. */
+static bool count(struct soft_cpu *cpu, uint64_t gpa, enum code_page_unit unit)
+{
+    struct code_pages *pages = &cpu->vm->code_pages;
+    bool first;
+
+    CHECK(gpa >> 12 < pages->page_count);
+    CHECK(pthread_mutex_lock(&pages->lock) == 0);
+    first = atomic_fetch_add(&pages->counts[gpa >> 12], (uint16_t)unit) == 0;
+    if (first && cpu->vm->cpu_count > 1)
+        put_event(cpu->vm, cpu, gpa, 0);
+    CHECK(pthread_mutex_unlock(&pages->lock) == 0);
+    return first;
+}
+
+/* Where this vCPU is not the first, it may not have heard yet of who was. */
+void code_pages_add(struct soft_cpu *cpu, uint64_t gpa, enum code_page_unit unit)
+{
+    bool first = count(cpu, gpa, unit);
+
+    if (soft_tlb_protect_code(cpu, gpa) && !first)
+        announce(cpu->vm, NULL, gpa, X86_PAGE_BYTES);
+}
+
+void code_pages_remove(struct soft_vm *vm, uint64_t gpa, enum code_page_unit unit)
+{
+    (void)atomic_fetch_sub(&vm->code_pages.counts[gpa >> 12], (uint16_t)unit);
+}
+
+static bool is_interpreted(const struct code_pages *pages, uint64_t gpa)
+{
+    return (atomic_load(&pages->counts[gpa >> 12]) & (CODE_TRANSLATED - 1)) != 0;
+}
+
+void code_pages_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size)
+{
+    block_cache_written(cpu, gpa, size);
+    if (cpu->vm->cpu_count > 1 && is_interpreted(&cpu->vm->code_pages, gpa))
         announce(cpu->vm, cpu, gpa, size);
 }
 
@@ -59,42 +104,21 @@ static void announce_to_others(struct soft_cpu *cpu, uint64_t gpa, uint32_t size
 static void stop_writing(struct soft_cpu *cpu, uint64_t gpa)
 {
     if (soft_tlb_protect_code(cpu, gpa))
-        announce_to_others(cpu, gpa, X86_PAGE_BYTES);
+        code_pages_written(cpu, gpa, X86_PAGE_BYTES);
 }
 
 void code_pages_settle(struct soft_cpu *cpu)
 {
-    if ((atomic_load(&cpu->attention) & ATTENTION_CODE) != 0)
-        soft_tlb_visit_writable_code(cpu, stop_writing);
-}
-
-void code_pages_add(struct soft_cpu *cpu, uint64_t gpa)
-{
-    struct code_pages *pages = &cpu->vm->code_pages;
-
-    CHECK(gpa >> 12 < pages->page_count);
-    if (atomic_fetch_add(&pages->counts[gpa >> 12], 1) == 0)
-        (void)soft_tlb_protect_code(cpu, gpa);
-    else
-        stop_writing(cpu, gpa); /* this vCPU may not have heard yet */
-    announce_to_others(cpu, gpa, 0);
-}
-
-void code_pages_remove(struct soft_cpu *cpu, uint64_t gpa)
-{
-    (void)atomic_fetch_sub(&cpu->vm->code_pages.counts[gpa >> 12], 1);
-}
-
-void code_pages_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size)
-{
-    block_cache_written(cpu, gpa, size);
-    announce_to_others(cpu, gpa, size);
+    if ((atomic_load(&cpu->attention) & ATTENTION_CODE) == 0)
+        return;
+    vectors_save(cpu);
+    soft_tlb_visit_writable_code(cpu, stop_writing);
 }
 
 static void announce_late_write(struct soft_cpu *cpu)
 {
     if (cpu->late_write.size != 0)
-        announce_to_others(cpu, cpu->late_write.gpa, cpu->late_write.size);
+        code_pages_written(cpu, cpu->late_write.gpa, cpu->late_write.size);
     cpu->late_write.size = 0;
 }
 
@@ -117,8 +141,10 @@ void code_pages_written_by_device(struct soft_vm *vm, uint64_t gpa, uint64_t siz
         uint64_t piece_end =
             min_u64(align_down(gpa, X86_PAGE_BYTES) + X86_PAGE_BYTES, end);
 
-        if (code_pages_has(&vm->code_pages, gpa))
+        if (code_pages_has(&vm->code_pages, gpa)) {
+            translation_written(vm, gpa, (unsigned)(piece_end - gpa));
             announce(vm, NULL, gpa, (uint32_t)(piece_end - gpa));
+        }
         gpa = piece_end;
     }
 }
@@ -149,7 +175,7 @@ void code_pages_catch_up(struct soft_cpu *cpu)
     announce_late_write(cpu);
     while (next_event(cpu, &event, &lost)) {
         if (lost) {
-            block_cache_empty(cpu);
+            block_cache_empty(cpu->vm, cpu->blocks);
             soft_tlb_visit_writable_code(cpu, stop_writing);
         } else if (event.size == 0) {
             stop_writing(cpu, event.gpa);

@@ -2,16 +2,17 @@
 /*
  * Which pages have decoded code, over all vCPUs, and how vCPUs tell each other.
  *
- * A page counts the vCPUs that have blocks in it. While the count is not 0 no TLB may
- * have a write translation for it, so that every write comes through mmu.c's slow store,
- * which announces it here. The writer's own blocks go at once; other vCPUs do what is
+ * A page counts the caches that have blocks in it: the interpreters' and the
+ * translations'. While the count is not 0 no TLB may have a write translation for it, so
+ * that every write comes through mmu.c's slow store, which tells it here. Translations
+ * and the writer's own blocks go at once; the interpreters of other vCPUs do what is
  * announced when they next look around, which is at the end of their block at the latest.
  * Code that one processor changes for another has to serialise before it runs anyway
  * (SDM 8.1.3). What a device writes is announced to all vCPUs.
  *
- * A page counts before its bytes are read. Other vCPUs may have a write translation until
- * they next look around, and may have written in between: whoever finds one then
- * announces all of the page.
+ * A page counts before its bytes are read. Another vCPU may have a write translation
+ * until it next looks around, and may have written meanwhile: whoever finds one then
+ * takes the page for written.
  */
 #ifndef HUSK_SOFT_CODE_PAGES_PRIVATE_H
 #define HUSK_SOFT_CODE_PAGES_PRIVATE_H
@@ -30,13 +31,19 @@ struct soft_vm;
 /* Announcements that a vCPU may be behind before it forgets all its blocks instead. */
 #define CODE_LOG_ENTRIES 256
 
+/* What a cache adds to a page's count. */
+enum code_page_unit {
+    CODE_INTERPRETED = 1,
+    CODE_TRANSLATED = 0x8000,
+};
+
 struct code_event {
     uint64_t gpa;
     uint32_t size; /* bytes written; 0: the page has got code */
 };
 
 struct code_pages {
-    _Atomic uint8_t *counts; /* by page of guest RAM */
+    _Atomic uint16_t *counts; /* by page of guest RAM */
     size_t page_count;
     pthread_mutex_t lock;
     uint64_t announced; /* number ever; under the lock */
@@ -55,9 +62,9 @@ static inline bool code_pages_has(const struct code_pages *pages, uint64_t gpa)
            atomic_load_explicit(&pages->counts[gpa >> 12], memory_order_relaxed) != 0;
 }
 
-/* This vCPU is about to have its first block in a page, and has none any more. */
-void code_pages_add(struct soft_cpu *cpu, uint64_t gpa);
-void code_pages_remove(struct soft_cpu *cpu, uint64_t gpa);
+/* A cache is about to have its first block in a page, and has none any more. */
+void code_pages_add(struct soft_cpu *cpu, uint64_t gpa, enum code_page_unit unit);
+void code_pages_remove(struct soft_vm *vm, uint64_t gpa, enum code_page_unit unit);
 
 /* [gpa, gpa + size) inside one page was written by this vCPU. */
 void code_pages_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size);

@@ -158,7 +158,7 @@ struct soft_cpu {
     struct soft_vm *vm;
     uint32_t index;
     struct block_cache *blocks;    /* blocks.c */
-    struct translator *translator; /* NULL: all code is interpreted */
+    struct translator *translator; /* the VM's */
     struct lockstep *lockstep;     /* the checker of translated code; NULL: none */
     bool is_shadow;                /* of that checker: its stores go to copies */
     const struct irq_source *irq;  /* the local APIC */

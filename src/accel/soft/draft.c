@@ -14,7 +14,9 @@ void draft_open(struct draft *draft, struct soft_cpu *cpu, uint64_t gpa, uint32_
     draft->cpu = cpu;
     draft->mode = mode;
     draft->gpa = gpa;
-    draft->next_gpa = 0;
+    draft->next_gpa = BLOCK_ONE_PAGE;
+    draft->placed = false;
+    draft->has_moved = false;
     draft->page_bytes = soft_vm_page(cpu->vm, gpa);
     draft->page_left = X86_PAGE_BYTES - gpa % X86_PAGE_BYTES;
     draft->used = 0;
@@ -34,6 +36,16 @@ uint16_t draft_bytes(const struct draft *draft)
 /* ---- fetch and decode
  * --------------------------------------------------------------------------- */
 
+static uint64_t next_page(const struct draft *draft)
+{
+    struct soft_cpu *cpu = draft->cpu;
+
+    if (draft->placed)
+        return draft->next_gpa;
+    return soft_translate(cpu, NULL, soft_code_linear(cpu, cpu->rip + draft->page_left),
+                          ACCESS_EXECUTE, cpu->cpl == 3);
+}
+
 /* The instruction runs into the next page: decodes it from a copy of both parts. */
 static enum decode_result decode_across(struct draft *draft,
                                         struct instruction *instruction)
@@ -42,12 +54,11 @@ static enum decode_result decode_across(struct draft *draft,
     uint8_t bytes[2 * INSTRUCTION_LIMIT];
     size_t first = draft->page_left - draft->used;
     const uint8_t *next;
-    uint64_t next_gpa =
-        soft_translate(cpu, NULL, soft_code_linear(cpu, cpu->rip + draft->page_left),
-                       ACCESS_EXECUTE, cpu->cpl == 3);
+    uint64_t next_gpa = next_page(draft);
 
     CHECK(first <= INSTRUCTION_LIMIT);
-    (void)block_cache_claim(cpu, next_gpa); /* a full arena is noticed soon enough */
+    if (!draft->placed) /* a full arena is noticed soon enough */
+        (void)block_cache_claim(cpu, cpu->blocks, next_gpa);
     memcpy(bytes, draft->page_bytes + draft->used, first);
     next = soft_vm_page(cpu->vm, next_gpa);
     if (next == NULL)
@@ -66,6 +77,11 @@ bool draft_add(struct draft *draft)
         soft_decode(draft->page_bytes + draft->used, draft->page_left - draft->used,
                     draft_rip(draft), draft->mode, instruction);
 
+    if (draft->count == 0 && draft->placed) {
+        draft->has_moved = (result == DECODE_MORE) != (draft->next_gpa != BLOCK_ONE_PAGE);
+        if (draft->has_moved)
+            return false;
+    }
     if (result == DECODE_MORE && draft->count == 0)
         result = decode_across(draft, instruction);
     if (result != DECODE_OK && draft->count > 0)

@@ -23,10 +23,12 @@ struct draft {
     struct soft_cpu *cpu;
     uint32_t mode;
     uint64_t gpa;              /* of the first byte */
-    uint64_t next_gpa;         /* of the next page, if an instruction crosses into it */
+    uint64_t next_gpa;         /* as in struct block */
     const uint8_t *page_bytes; /* from the first byte to the page's end */
     size_t page_left;
-    size_t used;      /* bytes decoded */
+    bool placed;    /* next_gpa was known before: nothing raises */
+    bool has_moved; /* ... and it is wanted nevertheless: the bytes have changed since */
+    size_t used;    /* bytes decoded */
     size_t looked_at; /* bytes that make the first instruction an undefined one */
     enum block_end end;
     size_t count;

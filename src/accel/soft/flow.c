@@ -9,7 +9,7 @@ struct block *flow_chain(struct soft_cpu *cpu, const struct uop *uop, uint64_t t
     if (LIKELY(block != NULL))
         return block;
     block = block_lookup(cpu, target);
-    if (block != NULL && block->next_gpa == 0 &&
+    if (block != NULL && block->next_gpa == BLOCK_ONE_PAGE &&
         soft_code_linear(cpu, uop->rip) >> 12 == soft_code_linear(cpu, target) >> 12)
         ((struct uop *)(uintptr_t)uop)->chain = block;
     return block;

@@ -17,7 +17,7 @@
 #include "accel/soft/instruction_private.h"
 #include "accel/soft/soft_private.h"
 #include "accel/soft/translator/check_private.h"
-#include "accel/soft/translator/translator_private.h"
+#include "accel/soft/translator/shared_private.h"
 #include "accel/soft/translator/vectors_private.h"
 #include "base/check.h"
 #include "base/clock.h"
@@ -351,6 +351,7 @@ void soft_cpu_run(struct soft_cpu *cpu, struct vcpu_exit *exit)
     }
     for (;;) {
         vectors_save(cpu); /* an instruction may have been left undone */
+        translator_leave(cpu);
         finish_step(cpu);
         atomic_store_explicit(&cpu->retired_seen, cpu->retired, memory_order_relaxed);
         soft_clock_advance(cpu);

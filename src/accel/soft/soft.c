@@ -96,34 +96,58 @@ fail:
 /* ---- vCPUs
  * ---------------------------------------------------------------------------------- */
 
+/* The last vCPU takes it along: a VM that is reset forgets all code. */
+static void drop_translator(struct soft_vm *vm)
+{
+    for (uint32_t i = 0; i < vm->cpu_count; i++)
+        if (vm->cpus[i] != NULL)
+            return;
+    if (vm->translator != NULL)
+        translator_release(vm, vm->translator);
+    translator_destroy(vm->translator);
+    vm->translator = NULL;
+}
+
 static void soft_vcpu_destroy(struct accel_vcpu *vcpu)
 {
     struct soft_cpu *cpu = &vcpu->cpu;
 
+    if (cpu->blocks != NULL)
+        block_cache_empty(cpu->vm, cpu->blocks);
     cpu->vm->cpus[cpu->index] = NULL;
     block_cache_destroy(cpu->blocks);
     lockstep_destroy(cpu->lockstep);
-    translator_destroy(cpu->translator);
+    drop_translator(cpu->vm);
     soft_msrs_destroy(cpu);
     (void)munmap(vcpu, sizeof(*vcpu));
 }
 
-/* Translated code does not count its instructions, which a deterministic VM lives by. */
-static int make_translator(struct soft_cpu *cpu, struct error *err)
+/* The VM's, made with its first vCPU. Translated code does not count its instructions,
+ * which a deterministic VM lives by. */
+static int make_translator(struct soft_vm *vm, struct error *err)
 {
     struct error why = ERROR_NONE;
 
-    if (cpu->vm->tier == ACCEL_TIER_INTERPRETER || cpu->vm->machine->clock != NULL)
+    if (vm->translator != NULL || vm->tier == ACCEL_TIER_INTERPRETER ||
+        vm->machine->clock != NULL)
         return 0;
-    if (translator_create(&cpu->translator, TRANSLATOR_CODE_BYTES, &why) == 0)
-        return cpu->vm->check_every == 0
-                   ? 0
-                   : lockstep_create(cpu, cpu->vm->check_every, &cpu->lockstep, err);
-    if (cpu->vm->tier == ACCEL_TIER_TRANSLATOR || cpu->vm->check_every != 0)
+    if (translator_create(&vm->translator, TRANSLATOR_CODE_BYTES, &why) == 0)
+        return 0;
+    if (vm->tier == ACCEL_TIER_TRANSLATOR || vm->check_every != 0)
         return error_set(err, why.code, "soft: %s; use --accel soft,tier=interpreter",
                          why.text);
     log_info("soft: %s; all code is interpreted", why.text);
     return 0;
+}
+
+static int use_translator(struct soft_cpu *cpu, struct error *err)
+{
+    if (make_translator(cpu->vm, err) < 0)
+        return err->code;
+    cpu->translator = cpu->vm->translator;
+    if (cpu->translator == NULL || cpu->vm->check_every == 0)
+        return 0;
+    return lockstep_create(cpu, cpu->vm->check_every, &cpu->lockstep, err);
 }
 
 static int soft_vcpu_create(struct accel_vm *vm, uint32_t index, struct accel_vcpu **vcpu,
@@ -147,7 +171,7 @@ static int soft_vcpu_create(struct accel_vm *vm, uint32_t index, struct accel_vc
         soft_vcpu_destroy(created);
         return err->code;
     }
-    if (make_translator(cpu, err) < 0) {
+    if (use_translator(cpu, err) < 0) {
         soft_vcpu_destroy(created);
         return err->code;
     }
@@ -232,31 +256,31 @@ static uint64_t soft_vcpu_ns_until_tsc(const struct accel_vcpu *vcpu, uint64_t t
     return soft_ns_until_tsc(&vcpu->cpu, tsc);
 }
 
-static uint64_t soft_vcpu_code_bytes(const struct accel_vcpu *vcpu)
+static uint64_t soft_code_bytes(const struct accel_vm *vm)
 {
-    return block_cache_bytes(&vcpu->cpu);
+    uint64_t bytes = translator_bytes(vm->soft.translator);
+
+    for (uint32_t i = 0; i < vm->soft.cpu_count; i++)
+        if (vm->soft.cpus[i] != NULL)
+            bytes += block_cache_bytes(vm->soft.cpus[i]->blocks);
+    return bytes;
 }
 
-static void soft_vcpu_forget_code(struct accel_vcpu *vcpu)
+static void soft_forget_code(struct accel_vm *vm)
 {
-    block_cache_release(&vcpu->cpu);
+    for (uint32_t i = 0; i < vm->soft.cpu_count; i++)
+        if (vm->soft.cpus[i] != NULL)
+            block_cache_release(&vm->soft, vm->soft.cpus[i]->blocks);
+    translator_release(&vm->soft, vm->soft.translator);
 }
 
 static bool soft_translations(const struct accel_vm *vm,
                               struct accel_translations *translations)
 {
-    bool any = false;
-
-    *translations = (struct accel_translations){.blocks = 0};
-    for (uint32_t i = 0; i < vm->soft.cpu_count; i++) {
-        const struct soft_cpu *cpu = vm->soft.cpus[i];
-
-        if (cpu == NULL || cpu->translator == NULL)
-            continue;
-        translator_add_counters(cpu, translations);
-        any = true;
-    }
-    return any;
+    if (vm->soft.translator == NULL)
+        return false;
+    translator_read_counters(&vm->soft, translations);
+    return true;
 }
 
 /* Translated code does not count. */
@@ -281,7 +305,7 @@ const struct accel_ops accel_soft = {
     .vcpu_event = soft_vcpu_event,
     .vcpu_ns_until_tsc = soft_vcpu_ns_until_tsc,
     .vcpu_instructions = soft_vcpu_instructions,
-    .vcpu_code_bytes = soft_vcpu_code_bytes,
+    .code_bytes = soft_code_bytes,
     .translations = soft_translations,
-    .vcpu_forget_code = soft_vcpu_forget_code,
+    .forget_code = soft_forget_code,
 };

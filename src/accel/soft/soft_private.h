@@ -21,6 +21,7 @@ struct soft_vm {
     size_t region_count;
     const struct memory_region *regions; /* the memory's */
     struct code_pages code_pages;
+    struct translator *translator; /* of all vCPUs; NULL: all code is interpreted */
 };
 
 /* The host address of the page that holds `gpa`, or NULL outside RAM. */

@@ -146,7 +146,7 @@ static void fill_fetch(struct soft_cpu *cpu, uint64_t linear,
         block_cache_forget_addresses(cpu);
     *entry = (struct tlb_entry){
         .read_tag = tag,
-        .write_tag = TLB_NO_TAG(index),
+        .place = tlb_place(linear, translation->gpa),
         .page = align_down(translation->gpa, X86_PAGE_BYTES),
         .info = translation->global ? ENTRY_GLOBAL : 0,
     };

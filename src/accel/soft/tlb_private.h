@@ -19,7 +19,10 @@
 struct tlb_entry {
     uint64_t page; /* its host address; where code was fetched: its guest-physical one */
     uint64_t read_tag;
-    uint64_t write_tag;
+    union {
+        uint64_t write_tag;
+        uint64_t place; /* where code was fetched: see tlb_place */
+    };
     uint64_t info; /* tlb.c's own; also pads to 32 bytes, so that an index is a shift */
 };
 #define TLB_ENTRIES 4096
@@ -28,6 +31,19 @@ _Static_assert(sizeof(struct tlb_entry) == 1u << TLB_ENTRY_SHIFT, "an index is a
 /* The tag of an empty entry `index`: a page that is never looked up there. It is 0 where
  * that can be, so that most of a fresh TLB need not be written. */
 #define TLB_NO_TAG(index) ((index) == 0 ? UINT64_C(0x1000) : 0)
+
+/* A page and where it is, in one number, for code that asks whether both are still so:
+ * the page's upper half (its lower half is the entry's index), bit 31, which no empty
+ * entry has, and the number of the guest-physical page. 0: that is too large. */
+static inline uint64_t tlb_place(uint64_t linear, uint64_t gpa)
+{
+    const uint64_t number = gpa >> 12;
+
+    if (number >> 31 != 0)
+        return 0;
+    return linear >> 24 << 32 | UINT64_C(1) << 31 | number;
+}
+_Static_assert(TLB_ENTRIES == 1 << 12, "a page's number has 12 + 24 bits below its sign");
 
 enum tlb_kind {
     TLB_SUPERVISOR,

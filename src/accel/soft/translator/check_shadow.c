@@ -11,6 +11,7 @@
 #include "accel/soft/mmu_private.h"
 #include "accel/soft/soft_private.h"
 #include "accel/soft/translator/check_shadow_private.h"
+#include "accel/soft/translator/translator_private.h"
 #include "base/check.h"
 
 /* How soft_cpu.unwind of a shadow is left, beside enum soft_unwind. */
@@ -100,7 +101,7 @@ static struct block *make_piece(struct soft_cpu *cpu, const struct draft *draft,
     }
     if (ends != FORM_ENDS)
         uops[count++] = block_stop(instruction->rip + instruction->length);
-    piece = block_cache_allocate(cpu->blocks, count);
+    piece = block_cache_allocate(cpu->translator->blocks, count);
     if (piece == NULL)
         return NULL;
     *piece = (struct block){.rip = rip, .uop_count = (uint16_t)count};

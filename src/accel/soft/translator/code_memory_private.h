@@ -55,6 +55,12 @@ static inline const uint8_t *code_memory_address(const struct code_memory *memor
     return memory->executable + offset;
 }
 
+/* Code is changed while others run it. A store that lies in an aligned quadword is seen
+ * by their fetches as a whole or not at all (APM vol. 2, 7.3.2; SDM vol. 3, 8.1.1 grants
+ * a cache line), so what changes lies so: see emit_exit.c, and blocks are aligned. What
+ * runs before the change has reached it is right, too, by the rules of who changes what.
+ */
+
 /* The four bytes before `end` become the distance from there to `target`. */
 static inline void code_memory_aim(struct code_memory *memory, uint32_t end,
                                    uint32_t target)
@@ -62,7 +68,7 @@ static inline void code_memory_aim(struct code_memory *memory, uint32_t end,
     uint32_t distance = target - end;
     uint32_t *place = (uint32_t *)(void *)(memory->writable + end - 4);
 
-    __atomic_store_n(place, distance, __ATOMIC_RELAXED);
+    __atomic_store_n(place, distance, __ATOMIC_RELEASE);
 }
 
 /* Four bytes of code at `offset` become `value`. */
@@ -71,7 +77,23 @@ static inline void code_memory_put(struct code_memory *memory, uint32_t offset,
 {
     uint32_t *place = (uint32_t *)(void *)(memory->writable + offset);
 
-    __atomic_store_n(place, value, __ATOMIC_RELAXED);
+    __atomic_store_n(place, value, __ATOMIC_RELEASE);
+}
+
+/* JMP rel32 with its distance, and the bytes behind it in a quadword. */
+#define CODE_JUMP 0xe9u
+#define CODE_JUMP_BYTES 5
+
+/* The instruction at `offset`, which is not shorter and a multiple of 8, becomes a jump
+ * to `target`. */
+static inline void code_memory_put_jump(struct code_memory *memory, uint32_t offset,
+                                        uint32_t target)
+{
+    uint64_t *place = (uint64_t *)(void *)(memory->writable + offset);
+    uint64_t kept = *place & ~UINT64_C(0) << 8 * CODE_JUMP_BYTES;
+    uint32_t distance = target - (offset + CODE_JUMP_BYTES);
+
+    __atomic_store_n(place, kept | (uint64_t)distance << 8 | CODE_JUMP, __ATOMIC_RELEASE);
 }
 
 #endif

@@ -30,32 +30,63 @@ static struct exit make_exit(struct emitter *e, uint64_t target, enum flags_plac
     exit.stub = emit_cold_call(
         e, flags == FLAGS_HOST ? translator->follow_host_flags : translator->follow,
         exit.link);
+    translator->links[exit.link].stub = exit.stub;
     return exit;
 }
 
-static void set_branch_end(struct emitter *e, const struct exit *exit)
+/* Four bytes that C changes lie in one aligned quadword (code_memory_private.h). These
+ * are in the instruction that follows, behind `opcode_bytes`; prefixes that say nothing
+ * there (SDM vol. 2, 2.1.1) move it on. */
+static void align_field(struct emitter *e, unsigned opcode_bytes)
 {
+    static const uint8_t prefix_cs = 0x2e;
+
+    while ((writer_offset(&e->hot) + opcode_bytes) % 8 > 4)
+        encode_u8(&e->hot, prefix_cs);
+}
+
+static void put_jump(struct emitter *e, const struct exit *exit)
+{
+    align_field(e, 1);
+    encode_jump(&e->hot, exit->stub);
     e->translator->links[exit->link].branch_end = writer_offset(&e->hot);
 }
 
-/* To another page: while nothing has changed what is where. The comparison is of a
- * constant that C sets; no generation is 0. */
+static void put_jump_if(struct emitter *e, const struct exit *exit, unsigned condition)
+{
+    align_field(e, 2);
+    encode_jump_if(&e->hot, condition, exit->stub);
+    e->translator->links[exit->link].branch_end = writer_offset(&e->hot);
+}
+
+/* Where the TLB says what is fetched from the target's page. */
+static struct host_memory place_of(const struct emitter *e, uint64_t target)
+{
+    const enum tlb_kind kind =
+        (e->block->mode & MODE_USER) != 0 ? TLB_FETCH_USER : TLB_FETCH_SUPERVISOR;
+    const size_t index = (target >> 12) & (TLB_ENTRIES - 1);
+
+    return emit_state(offsetof(struct soft_cpu, mmu) +
+                      offsetof(struct soft_mmu, entries) +
+                      (kind * TLB_ENTRIES + index) * sizeof(struct tlb_entry) +
+                      offsetof(struct tlb_entry, place));
+}
+
+/* To another page: while the TLB has it where the target was found. C puts the lower half
+ * of that place; without it no page has it. */
 static void branch_elsewhere(struct emitter *e, const struct exit *exit, uint64_t target)
 {
-    struct host_memory generation = STATE(translated.generations);
+    static const uint8_t load_place[] = {0x49, 0xba}; /* mov r10, */
 
-    generation.displacement += (int32_t)((target >> 63) * sizeof(uint32_t));
     emit_flags_to_state(e);
-    encode(&e->hot, &(struct host_instruction){.opcode = {0x81},
-                                               .opcode_bytes = 1,
-                                               .reg = 7,
-                                               .is_memory = true,
-                                               .memory = generation,
-                                               .immediate_bytes = 4});
-    e->translator->links[exit->link].generation_at = writer_offset(&e->hot) - 4;
+    align_field(e, sizeof(load_place));
+    encode_bytes(&e->hot, load_place, sizeof(load_place));
+    e->translator->links[exit->link].place_at = writer_offset(&e->hot);
+    encode_u32(&e->hot, 0);
+    encode_u32(&e->hot, (uint32_t)(tlb_place(target, 0) >> 32));
+    encode_alu_memory(&e->hot, 0x3b, SCRATCH, place_of(e, target));
     encode_jump_if(&e->hot, CONDITION_NE, exit->stub);
-    encode_jump(&e->hot, exit->stub);
-    set_branch_end(e, exit);
+    put_jump(e, exit);
 }
 
 static enum flags_place flags_on_the_way(const struct emitter *e, unsigned live)
@@ -70,8 +101,7 @@ void emit_exit(struct emitter *e, uint64_t target, unsigned live)
     e->flags = flags_on_the_way(e, live);
     if (emit_is_same_page(e, target)) {
         exit = make_exit(e, target, e->flags);
-        encode_jump(&e->hot, exit.stub);
-        set_branch_end(e, &exit);
+        put_jump(e, &exit);
         return;
     }
     emit_flags_to_state(e);
@@ -88,8 +118,7 @@ void emit_exit_if(struct emitter *e, unsigned condition, uint64_t target, unsign
 
     if (emit_is_same_page(e, target)) {
         exit = make_exit(e, target, flags);
-        encode_jump_if(&e->hot, condition, exit.stub);
-        set_branch_end(e, &exit);
+        put_jump_if(e, &exit, condition);
         return;
     }
     /* The way to another page is long: out of line, behind its stub. */

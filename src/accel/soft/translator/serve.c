@@ -7,7 +7,7 @@
 #include "accel/soft/draft_private.h"
 #include "accel/soft/mmu_private.h"
 #include "accel/soft/translator/check_private.h"
-#include "accel/soft/translator/translator_private.h"
+#include "accel/soft/translator/shared_private.h"
 #include "accel/soft/translator/vectors_private.h"
 #include "base/check.h"
 
@@ -51,8 +51,8 @@ static struct block *find_next(struct soft_cpu *cpu)
     if (wants_run_loop(cpu))
         return NULL;
     translator_count(&cpu->translated.counters.lookups, 1);
-    block = block_find(cpu, cpu->mode | MODE_TRANSLATED);
-    return block->code.poll_entry != 0 ? block : NULL;
+    block = translation_find(cpu);
+    return block != NULL && block->code.poll_entry != 0 ? block : NULL;
 }
 
 /* On at cpu->rip. */
@@ -77,40 +77,69 @@ static const uint8_t *go_on(struct soft_cpu *cpu)
 
 /* ---- one instruction by the interpreter ---- */
 
-/* The instruction as the interpreter runs it by itself. False: it is not there any more,
+/* One vCPU makes them for all. */
+static const struct uop *keep_uops(struct soft_cpu *cpu, struct site *site,
+                                   const struct uop *uops, size_t count)
+{
+    struct translator *translator = cpu->translator;
+    struct uop *kept;
+
+    translator_lock(translator);
+    kept = atomic_load(&site->uops);
+    if (kept == NULL && !site->block->stale) {
+        kept = block_cache_keep_uops(translator->blocks, uops, count);
+        atomic_store(&site->uops, kept);
+        if (kept == NULL)
+            translator_ask_to_empty(cpu);
+    }
+    translator_unlock(translator);
+    return kept;
+}
+
+/* The instruction as the interpreter runs it by itself. NULL: it is not there any more,
  * or there is no memory. */
-static bool make_uops(struct soft_cpu *cpu, struct site *site)
+static const struct uop *make_uops(struct soft_cpu *cpu, struct site *site)
 {
     struct uop uops[3];
     struct draft draft;
     size_t count;
 
     draft_open(&draft, cpu, site->block->gpa + site->delta, cpu->mode | MODE_SINGLE);
-    if (draft.page_bytes == NULL || !draft_add(&draft))
-        return false;
+    if (draft.page_bytes == NULL || !draft_add(&draft) ||
+        draft.instructions[0].length != site->length)
+        return NULL;
     count = block_uops(uops, &draft.instructions[0], 0, false);
     uops[count++] = block_stop(draft_rip(&draft));
-    site->uops = block_cache_keep_uops(cpu->blocks, uops, count);
-    if (site->uops == NULL)
-        block_cache_empty(cpu);
-    return site->uops != NULL;
+    return keep_uops(cpu, site, uops, count);
+}
+
+static const struct uop *find_uops(struct soft_cpu *cpu, struct site *site)
+{
+    const struct uop *uops;
+
+    if (!block_still_maps(cpu, site->block))
+        return NULL;
+    uops = atomic_load_explicit(&site->uops, memory_order_acquire);
+    return uops != NULL ? uops : make_uops(cpu, site);
 }
 
 static const uint8_t *step(struct soft_cpu *cpu, struct site *site)
 {
     struct block *block = site->block;
     uint64_t next_rip = block->rip + site->delta + site->length;
+    const struct uop *uops;
 
     cpu->rip = block->rip + site->delta;
     translator_count(&cpu->translated.counters.steps, 1);
     vectors_save(cpu);
-    if (!block_still_maps(cpu, block) || (site->uops == NULL && !make_uops(cpu, site))) {
+    uops = find_uops(cpu, site);
+    if (uops == NULL) {
         lockstep_abandon(cpu);
         return go_on(cpu);
     }
     cpu->budget = 1;
     cpu->single = true;
-    site->uops[0].run(cpu, site->uops);
+    uops[0].run(cpu, uops);
     if (site->next == 0)
         return go_on(cpu);
     if (block->stale || cpu->rip != next_rip ||
@@ -128,7 +157,7 @@ static const uint8_t *step(struct soft_cpu *cpu, struct site *site)
 
 const uint8_t *serve_step(struct soft_cpu *cpu, uint32_t index)
 {
-    struct site *site = &cpu->translator->sites[index];
+    struct site *site = translator_site(cpu->translator, index);
 
     if (cpu->lockstep != NULL && site->next == 0)
         lockstep_missed(cpu);
@@ -144,7 +173,7 @@ const uint8_t *serve_landing(struct soft_cpu *cpu, uint32_t index)
 
 const uint8_t *serve_vectors(struct soft_cpu *cpu, uint32_t index)
 {
-    const struct site *site = &cpu->translator->sites[index];
+    const struct site *site = translator_site(cpu->translator, index);
 
     if (vectors_load(cpu))
         return code_at(cpu, site->retry);
@@ -166,15 +195,14 @@ static uint64_t tag_of(const struct tlb_entry *entry, bool write)
  * for ever. */
 static bool fills_in_turn(struct soft_cpu *cpu, uint64_t rip, uint64_t page)
 {
-    struct translator *translator = cpu->translator;
-    const uint64_t entry = cpu->translated.operands[0];
-    const bool in_turn = translator->last_fill.rip == rip &&
-                         translator->last_fill.entry == entry &&
-                         translator->last_fill.page != page;
+    struct translated_state *state = &cpu->translated;
+    const uint64_t entry = state->operands[0];
+    const bool in_turn = state->last_fill.rip == rip && state->last_fill.entry == entry &&
+                         state->last_fill.page != page;
 
-    translator->last_fill.rip = rip;
-    translator->last_fill.entry = entry;
-    translator->last_fill.page = page;
+    state->last_fill.rip = rip;
+    state->last_fill.entry = entry;
+    state->last_fill.page = page;
     return in_turn;
 }
 
@@ -207,45 +235,21 @@ static const uint8_t *fill(struct soft_cpu *cpu, struct site *site)
 const uint8_t *serve_slow(struct soft_cpu *cpu, uint32_t index)
 {
     vectors_enter_c(cpu);
-    return fill(cpu, &cpu->translator->sites[index]);
+    return fill(cpu, translator_site(cpu->translator, index));
 }
 
 /* ---- branches ---- */
 
-/* To the same page: past the poll unless a loop is closed, flags brought to where the
- * target wants them. To others: for as long as the generation lasts. */
-static void set_link(struct soft_cpu *cpu, const struct link *link,
-                     const struct block *to)
-{
-    struct code_memory *memory = &cpu->translator->memory;
-    uint32_t target = to->code.poll_entry;
-
-    if (link->generation_at != 0) {
-        uint32_t generation = cpu->translated.generations[link->target >> 63];
-
-        code_memory_aim(memory, link->branch_end, target);
-        code_memory_put(memory, link->generation_at, generation);
-        return;
-    }
-    target = link_landing(cpu->translator, link, to);
-    if (target != 0)
-        code_memory_aim(memory, link->branch_end, target);
-}
-
 static const uint8_t *follow(struct soft_cpu *cpu, uint32_t index)
 {
-    const struct link link = cpu->translator->links[index];
-    const uint64_t epoch = cpu->translator->epoch;
-    const struct block *block;
+    struct block *block;
 
-    cpu->rip = link.target;
+    cpu->rip = translator_link(cpu->translator, index)->target;
     block = find_next(cpu);
     if (block == NULL)
         return NULL;
-    if (cpu->translator->epoch == epoch && !link.from->stale) {
-        vectors_save(cpu); /* what writes code may use them */
-        set_link(cpu, &link, block);
-    }
+    vectors_save(cpu); /* what writes code may use them */
+    link_set(cpu, index, block);
     return code_at(cpu, block->code.poll_entry);
 }
 
@@ -255,30 +259,24 @@ const uint8_t *serve_follow(struct soft_cpu *cpu, uint32_t index)
     return follow(cpu, index);
 }
 
-const uint8_t *serve_leave(struct soft_cpu *cpu, uint32_t index)
+/* Whoever still knows the stale block is sent on from its entry. */
+static const uint8_t *leave_stale(struct soft_cpu *cpu, const struct block *block)
 {
-    const struct site *site = &cpu->translator->sites[index];
-
-    lockstep_abandon(cpu);
-    cpu->rip = site->block->rip;
-    return NULL;
-}
-
-/* Whoever still knows the stale block is sent on from its entries, if flags are wanted at
- * the same place. */
-const uint8_t *serve_stale(struct soft_cpu *cpu, uint32_t index)
-{
-    struct block *block = cpu->translator->sites[index].block;
-    const uint64_t epoch = cpu->translator->epoch;
     const struct block *next;
 
-    lockstep_abandon(cpu);
     vectors_enter_c(cpu);
-    cpu->rip = block->rip;
     next = find_next(cpu);
     if (next == NULL)
         return NULL;
-    if (cpu->translator->epoch == epoch && next->next_gpa == 0)
-        translation_send_on(cpu->translator, block, next);
+    translation_send_on(cpu, block, next);
     return code_at(cpu, next->code.poll_entry);
+}
+
+const uint8_t *serve_leave(struct soft_cpu *cpu, uint32_t index)
+{
+    const struct block *block = translator_site(cpu->translator, index)->block;
+
+    lockstep_abandon(cpu);
+    cpu->rip = block->rip;
+    return block->stale ? leave_stale(cpu, block) : NULL;
 }

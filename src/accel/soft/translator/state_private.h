@@ -8,6 +8,7 @@
 #define HUSK_SOFT_TRANSLATOR_STATE_PRIVATE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct soft_cpu;
@@ -46,10 +47,14 @@ struct translated_state {
     uint64_t mode_salt;   /* soft_cpu.mode << 48: keys are addresses, xor this */
     uint64_t operands[2]; /* what a slow path needs of code's scratch registers */
     uint64_t target;      /* of an indirect call, while it pushes */
-    /* How often translations of code pages have changed: in the lower half of the address
-     * space, and in the upper. Never 0. Branches to other pages are valid for one. */
-    uint32_t generations[2];
+    _Atomic bool inside;  /* in translated code, or in C for it: see shared_private.h */
+    uint64_t epoch;       /* the translator's, when this vCPU last went there */
     struct translated_counters counters;
+    struct {
+        uint64_t rip;
+        uint64_t entry; /* its offset */
+        uint64_t page;
+    } last_fill;
     uint8_t vectors_resident; /* see vectors_private.h */
     uint8_t interpret_next;   /* the next block is the interpreter's */
     uint32_t jump_fill_count; /* > JUMP_CACHE_FILL_LIST: the list is incomplete */

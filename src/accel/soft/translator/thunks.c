@@ -132,8 +132,6 @@ void thunks_emit(struct translator *translator)
     translator->follow = emit_thunk(&writer, serve_follow, false, resume);
     translator->follow_host_flags = emit_thunk(&writer, serve_follow, true, resume);
     translator->leave = emit_thunk(&writer, serve_leave, false, resume);
-    translator->stale = emit_thunk(&writer, serve_stale, false, resume);
-    translator->stale_host_flags = emit_thunk(&writer, serve_stale, true, resume);
     translator->vectors = emit_thunk(&writer, serve_vectors, false, resume);
     translator->landing = emit_landing(&writer, resume);
     tlb_check_thunks_emit(translator, &writer);

@@ -6,6 +6,7 @@
 #include "accel/soft/soft_private.h"
 #include "accel/soft/translator/check_private.h"
 #include "accel/soft/translator/rules_private.h"
+#include "accel/soft/translator/shared_private.h"
 #include "base/bytes.h"
 #include "base/check.h"
 
@@ -35,7 +36,8 @@ static bool enables_interrupts(const struct form *form)
 /* What follows has been translated already. */
 static bool is_known(const struct draft *draft, uint32_t mode)
 {
-    return block_is_known(draft->cpu, draft->gpa + draft->used, draft_rip(draft), mode);
+    return block_cache_find(draft->cpu->translator->blocks, draft->gpa + draft->used,
+                            draft_rip(draft), mode, BLOCK_ONE_PAGE) != NULL;
 }
 
 static void decode(struct draft *draft, uint32_t mode)
@@ -48,7 +50,7 @@ static void decode(struct draft *draft, uint32_t mode)
            draft_add(draft)) {
         const struct form *form = draft->instructions[draft->count - 1].form;
 
-        if (draft->next_gpa != 0 || changes_mode(form))
+        if (draft->next_gpa != BLOCK_ONE_PAGE || changes_mode(form))
             return;
         if ((form->attributes & FORM_ENDS) == 0 || enables_interrupts(form))
             continue;
@@ -90,6 +92,7 @@ static enum flags_place flags_at_entry(const struct emitter *e)
     return FLAGS_HOST;
 }
 
+/* It begins with an instruction that code_memory_put_jump may replace. */
 static void emit_poll(struct emitter *e)
 {
     encode(&e->hot, &(struct host_instruction){.opcode = {0x83},
@@ -98,9 +101,8 @@ static void emit_poll(struct emitter *e)
                                                .is_memory = true,
                                                .memory = STATE(attention),
                                                .immediate_bytes = 1});
-    e->block->code.site = emit_site(e);
-    encode_jump_if(&e->hot, CONDITION_NE,
-                   emit_cold_call(e, e->translator->leave, e->block->code.site));
+    e->block->code.leave = emit_cold_call(e, e->translator->leave, emit_site(e));
+    encode_jump_if(&e->hot, CONDITION_NE, e->block->code.leave);
 }
 
 static void emit_entries(struct emitter *e)
@@ -200,7 +202,7 @@ static bool emit(struct emitter *e)
     e->group.valid = false;
     e->hot = writer_open(translator, &translator->memory.hot, BLOCK_ALIGNMENT);
     e->cold = writer_open(translator, &translator->memory.cold, 1);
-    if (e->draft->next_gpa != 0) {
+    if (e->draft->next_gpa != BLOCK_ONE_PAGE) {
         emit_crossing(e);
         return true;
     }
@@ -239,7 +241,8 @@ static void translate(struct emitter *e, struct draft *draft)
     memory->cold.at = writer_offset(&e->cold);
 }
 
-struct block *translate_block(struct soft_cpu *cpu, uint64_t gpa, uint32_t mode)
+struct block *translate_block(struct soft_cpu *cpu, const struct block_place *place,
+                              uint32_t mode, bool *moved)
 {
     struct draft draft;
     struct emitter e;
@@ -247,13 +250,18 @@ struct block *translate_block(struct soft_cpu *cpu, uint64_t gpa, uint32_t mode)
 
     if (!has_room(cpu->translator))
         return NULL;
-    draft_open(&draft, cpu, gpa, mode & ~(uint32_t)MODE_TRANSLATED);
+    draft_open(&draft, cpu, place->gpa, mode & ~(uint32_t)MODE_TRANSLATED);
+    draft.placed = true;
+    draft.next_gpa = place->next_gpa;
     decode(&draft, mode);
-    block = block_cache_allocate(cpu->blocks, 0);
+    *moved = draft.has_moved;
+    if (draft.has_moved)
+        return NULL;
+    block = block_cache_allocate(cpu->translator->blocks, 0);
     if (block == NULL)
         return NULL;
     *block = (struct block){.rip = cpu->rip,
-                            .gpa = gpa,
+                            .gpa = place->gpa,
                             .next_gpa = draft.next_gpa,
                             .mode = mode,
                             .byte_count = draft_bytes(&draft)};

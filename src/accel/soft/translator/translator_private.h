@@ -14,9 +14,13 @@
  * What code cannot do by itself it leaves to C by calling a thunk, behind whose call lies
  * the index of a site or a link: what C has to know. When C is called all registers are
  * in soft_cpu, so it may raise; it returns where to go on, or NULL to leave.
+ *
+ * All vCPUs of a VM run the same code: shared_private.h says how.
  */
 #ifndef HUSK_SOFT_TRANSLATOR_PRIVATE_H
 #define HUSK_SOFT_TRANSLATOR_PRIVATE_H
+
+#include <pthread.h>
 
 #include "accel/soft/blocks_private.h"
 #include "accel/soft/instruction_private.h"
@@ -32,10 +36,11 @@ enum flags_place {
 /* An instruction that may need C: for a TLB miss, or for all of its work. */
 struct site {
     struct block *block;
-    struct uop *uops; /* the instruction for the interpreter, once it was needed */
-    uint32_t retry;   /* where to go on when the TLB has the page */
-    uint32_t next;    /* where the next instruction is; 0: by soft_cpu.rip */
-    uint16_t delta;   /* of its address from the block's */
+    struct uop
+        *_Atomic uops; /* the instruction for the interpreter, once it was needed */
+    uint32_t retry;    /* where to go on when the TLB has the page */
+    uint32_t next;     /* where the next instruction is; 0: by soft_cpu.rip */
+    uint16_t delta;    /* of its address from the block's */
     uint8_t length;
     uint8_t size; /* of the access; 0: none, C does it all */
     bool write;
@@ -48,11 +53,13 @@ struct site {
 struct link {
     uint64_t target;
     struct block *from;
-    uint32_t branch_end; /* behind the four bytes of its distance */
-    uint32_t
-        generation_at; /* to another page: where the generation is compared; else 0 */
-    uint8_t flags;     /* enum flags_place */
-    bool backward;     /* may close a loop */
+    uint32_t branch_end;    /* behind the four bytes of its distance */
+    uint32_t stub;          /* where it goes while it is not set */
+    uint32_t place_at;      /* to another page: where its tlb_place is compared; else 0 */
+    uint32_t next_incoming; /* of the block in the same page that it goes to */
+    uint8_t flags;          /* enum flags_place */
+    bool backward;          /* may close a loop */
+    bool set;
 };
 
 /* What happened, since the start; beside struct translated_counters. */
@@ -69,13 +76,18 @@ struct translator_counters {
 #define CHECK_SHAPES 6
 #define CHECK_STACK_SHAPES 4 /* up to STACK_PAGE_ACCESS_BYTES */
 
+/* One for all vCPUs. What is made once is only read; all else is under the lock. */
 struct translator {
+    pthread_mutex_t lock;
+    struct block_cache *blocks;
+    _Atomic uint64_t published; /* blocks: stored behind what was made for one */
+    _Atomic uint64_t epoch;     /* how often all was dropped */
+    _Atomic bool full;          /* all is to be dropped when no vCPU is inside */
     struct code_memory memory;
     struct site *sites;
     uint32_t site_count;
     struct link *links;
     uint32_t link_count;
-    uint64_t epoch; /* how often all translations were dropped */
 
     /* Thunks, by offset. */
     uint32_t enter;
@@ -84,8 +96,6 @@ struct translator {
     uint32_t follow; /* a link; flags are in the state, or nowhere */
     uint32_t follow_host_flags;
     uint32_t leave;
-    uint32_t stale;
-    uint32_t stale_host_flags;
     uint32_t vectors;
     uint32_t landing; /* an indirect branch, under the lockstep checker */
     /* Checks of accesses, for code out of line: by TLB, whether it writes, and size, as a
@@ -95,12 +105,6 @@ struct translator {
     uint32_t stack_checks[TLB_FETCH_SUPERVISOR][2][CHECK_STACK_SHAPES];
 
     struct translator_counters counters;
-
-    struct {
-        uint64_t rip;
-        uint64_t entry; /* its offset */
-        uint64_t page;
-    } last_fill;
 };
 
 #define TRANSLATOR_CODE_BYTES (32u << 20)
@@ -123,28 +127,28 @@ static inline bool translator_serves(const struct soft_cpu *cpu)
 
 /* ---- for blocks.c ---- */
 
-/* Translates the block at cpu->rip, as block_build does for the interpreter. NULL: some
- * memory is full. */
-struct block *translate_block(struct soft_cpu *cpu, uint64_t gpa, uint32_t mode);
+/* With the lock held: whoever comes to a stale block's code from now on looks again. */
+void translation_make_stale(struct translator *translator, struct block *block);
 
-/* Whoever comes to a stale block's code from now on looks again. */
-void translation_make_stale(struct soft_cpu *cpu, struct block *block);
+/* [gpa, gpa + size), inside one page, was written. Any thread; without a translator
+ * nothing is done. */
+void translation_written(struct soft_vm *vm, uint64_t gpa, unsigned size);
 
-/* All translations are gone. */
-void translator_empty(struct soft_cpu *cpu);
-void translator_empty_memory(struct translator *translator);
-/* Gives the memory of an empty translator back to the host. Accepts NULL. */
-void translator_release(struct translator *translator);
-/* What it has in use; about. Any thread. Accepts NULL: 0. */
-uint64_t translator_bytes(const struct translator *translator);
+/* What all vCPUs have counted. Any thread. */
+void translator_read_counters(const struct soft_vm *vm,
+                              struct accel_translations *translations);
 
-/* Adds what the vCPU has counted. Any thread. */
-void translator_add_counters(const struct soft_cpu *cpu,
-                             struct accel_translations *translations);
-
-/* Translations of code pages have changed: of the upper half of the address space, too,
- * or only of the lower. */
+/* Where code is has changed: of the upper half of the address space, too, or only of the
+ * lower. The jump cache forgets it. */
 void translator_forget(struct soft_cpu *cpu, bool upper_half);
+
+/* ---- for the VM ---- */
+
+/* All translations are gone, and their memory is the host's. While no vCPU runs. Accepts
+ * NULL. */
+void translator_release(struct soft_vm *vm, struct translator *translator);
+/* What it has in use. Any thread. Accepts NULL: 0. */
+uint64_t translator_bytes(struct translator *translator);
 
 /* ---- what thunks call (serve.c) ---- */
 
@@ -152,8 +156,7 @@ typedef const uint8_t *translator_service(struct soft_cpu *cpu, uint32_t index);
 translator_service serve_slow;    /* a site's TLB check has failed */
 translator_service serve_step;    /* a site's instruction is the interpreter's */
 translator_service serve_follow;  /* a link is not set */
-translator_service serve_leave;   /* attention, at a site */
-translator_service serve_stale;   /* a site's block is stale */
+translator_service serve_leave;   /* attention, or a site's block is stale */
 translator_service serve_vectors; /* a site's block wants the vector registers */
 translator_service serve_landing; /* the lockstep checker's, of indirect branches */
 
@@ -162,13 +165,13 @@ void thunks_emit(struct translator *translator);
 
 typedef void translator_entry(struct soft_cpu *cpu, const uint8_t *code);
 
-/* Writes into the cold area: a jump to where the branch `link` may go on in `to`. Returns
- * the offset, or 0 if there is no room. */
-uint32_t link_landing(struct translator *translator, const struct link *link,
-                      const struct block *to);
+/* ---- links.c ---- */
 
-/* Whoever comes to the stale block `from` goes on to `to`. */
-void translation_send_on(struct translator *translator, const struct block *from,
+/* Aims the link at `to`, which was found for it, if it can be. */
+void link_set(struct soft_cpu *cpu, uint32_t index, struct block *to);
+
+/* Whoever comes to the stale block `from` goes on to `to`, which was found there. */
+void translation_send_on(struct soft_cpu *cpu, const struct block *from,
                          const struct block *to);
 
 #endif

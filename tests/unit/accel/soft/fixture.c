@@ -87,6 +87,17 @@ static void set_up_vm(struct soft_fixture *fixture)
     assert_int_equal(code_pages_init(&fixture->vm.code_pages, RAM_BYTES, &err), 0);
 }
 
+void soft_fixture_translate(struct soft_fixture *fixture, uint32_t code_bytes)
+{
+    struct error err = ERROR_NONE;
+
+    translator_release(&fixture->vm, fixture->vm.translator);
+    translator_destroy(fixture->vm.translator);
+    fixture->vm.translator = NULL;
+    assert_int_equal(translator_create(&fixture->vm.translator, code_bytes, &err), 0);
+    fixture->cpu.translator = fixture->vm.translator;
+}
+
 int soft_fixture_setup(void **state)
 {
     size_t size = (sizeof(struct soft_fixture) + 63) / 64 * 64;
@@ -104,8 +115,7 @@ int soft_fixture_setup(void **state)
     assert_int_equal(soft_msrs_create(&fixture->cpu, &err), 0);
     /* meson.build runs the suites on both tiers. */
     if (getenv("HUSK_TEST_TRANSLATOR") != NULL)
-        assert_int_equal(
-            translator_create(&fixture->cpu.translator, FIXTURE_CODE_BYTES, &err), 0);
+        soft_fixture_translate(fixture, FIXTURE_CODE_BYTES);
     soft_cpu_power_on(&fixture->cpu);
     *state = fixture;
     return 0;
@@ -116,7 +126,7 @@ int soft_fixture_teardown(void **state)
     struct soft_fixture *fixture = *state;
 
     block_cache_destroy(fixture->cpu.blocks);
-    translator_destroy(fixture->cpu.translator);
+    translator_destroy(fixture->vm.translator);
     soft_msrs_destroy(&fixture->cpu);
     code_pages_finish(&fixture->vm.code_pages);
     memory_destroy(fixture->memory);

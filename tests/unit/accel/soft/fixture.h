@@ -29,6 +29,9 @@ int soft_fixture_teardown(void **state);
 #define SOFT_TEST(name)                                                                  \
     cmocka_unit_test_setup_teardown(name, soft_fixture_setup, soft_fixture_teardown)
 
+/* A translator with so much code memory, instead of any before. */
+void soft_fixture_translate(struct soft_fixture *fixture, uint32_t code_bytes);
+
 /* Guest-physical memory; fails the test outside RAM. */
 void soft_fixture_write(struct soft_fixture *fixture, uint64_t gpa, const void *bytes,
                         size_t size);

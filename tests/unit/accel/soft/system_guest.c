@@ -12,6 +12,7 @@
 #include "accel/soft/access_private.h"
 #include "accel/soft/blocks_private.h"
 #include "accel/soft/instruction_private.h"
+#include "accel/soft/translator/translator_private.h"
 
 #define HANDLER_BYTES 16
 #define VECTORS 256
@@ -24,9 +25,8 @@ static void stop_port(void *context, uint32_t cpu_index, uint16_t number, unsign
 {
     struct soft_fixture *fixture = context;
 
-    (void)cpu_index;
     if (number == GUEST_STOP_PORT) {
-        soft_cpu_attend(&fixture->cpu, ATTENTION_KICK);
+        soft_cpu_attend(fixture->vm.cpus[cpu_index], ATTENTION_KICK);
         return;
     }
     fixture->port = number;
@@ -60,7 +60,9 @@ static void write_handlers(struct soft_fixture *fixture)
 void guest_load(struct soft_fixture *fixture, const void *code, size_t size)
 {
     soft_fixture_write(fixture, GUEST_CODE, code, size);
-    block_cache_empty(&fixture->cpu); /* it is not the guest that writes */
+    /* It is not the guest that writes. */
+    block_cache_empty(&fixture->vm, fixture->cpu.blocks);
+    translator_release(&fixture->vm, fixture->vm.translator);
 }
 
 /* ---- real mode ---- */

@@ -22,7 +22,7 @@ static int set_up(void **state)
     struct error err = ERROR_NONE;
 
     if (cpu->translator == NULL)
-        assert_int_equal(translator_create(&cpu->translator, CODE_BYTES, &err), 0);
+        soft_fixture_translate(fixture, CODE_BYTES);
     assert_int_equal(lockstep_create(cpu, 1, &cpu->lockstep, &err), 0);
     guest_long(fixture);
     cpu->cr4 |= X86_CR4_OSFXSR | X86_CR4_OSXMMEXCPT;

@@ -465,11 +465,11 @@ static void a_lock_beside_code_is_one_step_on_its_memory(void **state)
     uint8_t *page = memory_slice(fixture->memory, PAGE, X86_PAGE_BYTES);
 
     map_4level(fixture, PTE);
-    code_pages_add(&fixture->cpu, PAGE);
+    code_pages_add(&fixture->cpu, PAGE, CODE_INTERPRETED);
     assert_null(soft_writable(&fixture->cpu, LINEAR + 16, 8));
     assert_ptr_equal(soft_lockable(&fixture->cpu, NULL, LINEAR + 16, 8), page + 16);
     assert_null(soft_lockable(&fixture->cpu, NULL, LINEAR + 0xffc, 8)); /* two pages */
-    code_pages_remove(&fixture->cpu, PAGE);
+    code_pages_remove(&fixture->vm, PAGE, CODE_INTERPRETED);
 }
 
 static void without_paging_linear_is_physical(void **state)

@@ -15,20 +15,11 @@
 #define CODE_BYTES (1u << 20)
 #define TINY_CODE_BYTES (64u << 10)
 
-static void use_translator(struct soft_fixture *fixture, uint32_t code_bytes)
-{
-    struct error err = ERROR_NONE;
-
-    translator_destroy(fixture->cpu.translator);
-    fixture->cpu.translator = NULL;
-    assert_int_equal(translator_create(&fixture->cpu.translator, code_bytes, &err), 0);
-}
-
 static int set_up(void **state)
 {
     int result = soft_fixture_setup(state);
 
-    use_translator(*state, CODE_BYTES);
+    soft_fixture_translate(*state, CODE_BYTES);
     guest_long(*state);
     return result;
 }
@@ -71,7 +62,7 @@ static void what_was_done_is_told(void **state)
 
     GUEST_LOAD(fixture, sum);
     assert_int_equal(guest_run(fixture), GUEST_STOPPED);
-    translator_add_counters(&fixture->cpu, &translations);
+    translator_read_counters(&fixture->vm, &translations);
     assert_in_range(translations.blocks, 1, 4);
     assert_in_range(translations.instructions, 2, 64);
     assert_in_range(translations.code_bytes, translations.instructions, 4096);
@@ -519,13 +510,13 @@ static void full_code_memory_is_emptied_and_filled_again(void **state)
 {
     struct soft_fixture *fixture = *state;
 
-    use_translator(fixture, TINY_CODE_BYTES);
+    soft_fixture_translate(fixture, TINY_CODE_BYTES);
     write_chain(fixture);
     GUEST_LOAD(fixture, run_chain);
     assert_int_equal(guest_run(fixture), GUEST_STOPPED);
     assert_int_equal(fixture->cpu.r[X86_RAX], 3 * CHAIN_PAGES);
-    assert_true(fixture->cpu.translator->counters.evictions > 2);
-    assert_true(fixture->cpu.translator->counters.blocks > CHAIN_PAGES);
+    assert_true(fixture->vm.translator->counters.evictions > 2);
+    assert_true(fixture->vm.translator->counters.blocks > CHAIN_PAGES);
 }
 
 /* ---- the TLB ---- */
