@@ -65,15 +65,16 @@ struct tlb_fills {
  * page. */
 #define TLB_LARGE_BITS 8192
 
-/* The page of the stack, by the TLB: an entry that may be written to, once more, where
- * code finds it without an index. It serves up to eight bytes at `linear` if linear - tag
- * < limit; that is 0 if there is none. */
+/* The page of the stack's top: an entry that may be written to, once more, where code
+ * finds it without an index. It serves eight bytes at `linear` if linear - tag < limit;
+ * that is 0 if there is none. Variables on the stack are looked up as all else: a frame
+ * that lies in two pages would have this one change all the time. */
 struct stack_page {
     uint64_t tag;
     uint64_t limit;
     uint64_t page;
 };
-#define STACK_PAGE_ACCESS_BYTES 8
+#define STACK_TOP_BYTES 8
 
 struct soft_mmu {
     struct stack_page stack_pages[TLB_FETCH_SUPERVISOR];

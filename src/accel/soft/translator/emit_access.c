@@ -146,22 +146,15 @@ static bool follows(const struct emitter *e, const struct access_place *place,
            tlb_check_shape(check) != CHECK_SHAPES;
 }
 
-static bool is_stack(const struct access_place *place, const struct access_check *check)
-{
-    return place->base == X86_RSP && place->index == SOFT_ZERO &&
-           tlb_check_shape(check) < CHECK_STACK_SHAPES;
-}
-
 /* A read in a group that may be written to leaves it so, or ends it. */
-static uint32_t follower_thunk(const struct emitter *e, const struct access_place *place,
-                               const struct access_check *check)
+static uint32_t follower_thunk(const struct emitter *e, const struct access_check *check)
 {
     const struct translator *translator = e->translator;
     const enum tlb_kind kind = kind_of(e);
     const size_t shape = tlb_check_shape(check);
 
-    if (is_stack(place, check))
-        return translator->stack_checks[kind][check->write][shape];
+    if (check->top)
+        return translator->stack_checks[kind][check->write];
     if (e->group.write && !check->write)
         return translator->read_only_checks[kind][shape];
     return translator->checks[kind][check->write][shape];
@@ -181,7 +174,7 @@ static void follow(struct emitter *e, const struct access_place *place,
     else if (distance != 0)
         encode_lea(&e->hot, ADDRESS, host_at(ADDRESS, distance), true);
     tlb_check_comparison_emit(&e->hot, check, e->ahead, cold);
-    put_out_of_line(e, place, check, follower_thunk(e, place, check));
+    put_out_of_line(e, place, check, follower_thunk(e, check));
 }
 
 static void access_stack(struct emitter *e, const struct access_place *place,
@@ -193,9 +186,7 @@ static void access_stack(struct emitter *e, const struct access_place *place,
     e->ahead = 0;
     put_place(e, ADDRESS, place, true);
     tlb_check_stack_emit(&e->hot, kind, cold);
-    put_out_of_line(
-        e, place, check,
-        e->translator->stack_checks[kind][check->write][tlb_check_shape(check)]);
+    put_out_of_line(e, place, check, e->translator->stack_checks[kind][check->write]);
 }
 
 /* An instruction behind this one seems to write there. */
@@ -237,7 +228,7 @@ static void access_place(struct emitter *e, const struct access_place *place,
     if (follows(e, place, &check)) {
         write = e->group.write;
         follow(e, place, &check);
-    } else if (is_stack(place, &check)) {
+    } else if (check.top) {
         access_stack(e, place, &check);
         write = true;
     } else if (!check.write && tlb_check_shape(&check) != CHECK_SHAPES &&

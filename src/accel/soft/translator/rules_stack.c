@@ -7,8 +7,9 @@
 static void check_stack(struct emitter *e, unsigned base, int32_t displacement,
                         bool write)
 {
-    emit_access_at(e, base, displacement,
-                   (struct access_check){.size = 8, .write = write, .segment = X86_SS});
+    emit_access_at(
+        e, base, displacement,
+        (struct access_check){.size = 8, .write = write, .top = true, .segment = X86_SS});
 }
 
 void stack_move(struct emitter *e, int32_t bytes)

@@ -130,7 +130,7 @@ static void put_stack_page(struct code_writer *writer, enum tlb_kind kind)
     encode_store(writer, stack_field(kind, offsetof(struct stack_page, tag)), X86_RAX);
     encode_load(writer, SCRATCH, entry_field(kind, offsetof(struct tlb_entry, page)));
     encode_store(writer, stack_field(kind, offsetof(struct stack_page, page)), SCRATCH);
-    encode_constant(writer, X86_RAX, X86_PAGE_BYTES - STACK_PAGE_ACCESS_BYTES + 1);
+    encode_constant(writer, X86_RAX, X86_PAGE_BYTES - STACK_TOP_BYTES + 1);
     encode_store(writer, stack_field(kind, offsetof(struct stack_page, limit)), X86_RAX);
     encode_bytes(writer, pop_rax, sizeof(pop_rax));
 }
@@ -206,8 +206,8 @@ void tlb_check_thunks_emit(struct translator *translator, struct code_writer *wr
                 if (write == 0)
                     translator->read_only_checks[kind][shape] = put_read_only_thunk(
                         writer, (enum tlb_kind)kind, &check, translator->slow);
-                if (shape < CHECK_STACK_SHAPES)
-                    translator->stack_checks[kind][write][shape] = put_stack_check_thunk(
+                if (check.size == STACK_TOP_BYTES)
+                    translator->stack_checks[kind][write] = put_stack_check_thunk(
                         writer, (enum tlb_kind)kind, &check, translator->slow);
             }
 }

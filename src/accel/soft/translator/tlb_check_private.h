@@ -11,7 +11,7 @@
 
 void tlb_check_emit(struct code_writer *writer, enum tlb_kind kind,
                     const struct access_check *check, uint32_t cold);
-/* The same in the stack's page, for up to STACK_PAGE_ACCESS_BYTES. */
+/* The same in the page of the stack's top, for STACK_TOP_BYTES. */
 void tlb_check_stack_emit(struct code_writer *writer, enum tlb_kind kind, uint32_t cold);
 /* Only whether the bytes `ahead` of ADDRESS, an offset already, are in its page. */
 void tlb_check_comparison_emit(struct code_writer *writer,

@@ -74,7 +74,6 @@ struct translator_counters {
 #define CHECK_MAX_BYTES 16
 #define CHECK_ALIGNED 5
 #define CHECK_SHAPES 6
-#define CHECK_STACK_SHAPES 4 /* up to STACK_PAGE_ACCESS_BYTES */
 
 /* One for all vCPUs. What is made once is only read; all else is under the lock. */
 struct translator {
@@ -102,7 +101,7 @@ struct translator {
      * power of two. */
     uint32_t checks[TLB_FETCH_SUPERVISOR][2][CHECK_SHAPES];
     uint32_t read_only_checks[TLB_FETCH_SUPERVISOR][CHECK_SHAPES];
-    uint32_t stack_checks[TLB_FETCH_SUPERVISOR][2][CHECK_STACK_SHAPES];
+    uint32_t stack_checks[TLB_FETCH_SUPERVISOR][2];
 
     struct translator_counters counters;
 };
