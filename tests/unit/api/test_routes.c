@@ -118,12 +118,24 @@ static void identity_says_what_runs(void **state)
     free(fixture->config.kernel);
 }
 
+/* The sum of what the fake says of each kind: 1 + 2 + ... + 8. */
+static void assert_process_memory(const json_t *process)
+{
+    const json_t *kinds = json_object_get(process, "kinds");
+
+    assert_int_equal(json_integer_value(json_object_get(process, "rss_bytes")), 36000);
+    assert_int_equal(json_integer_value(json_object_get(process, "pss_bytes")), 3600);
+    assert_int_equal(json_integer_value(json_object_get(process, "private_bytes")), 360);
+    assert_int_equal(json_object_size(kinds), VM_USAGE_KINDS);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(kinds, "code"),
+                                                        "private_bytes")),
+                     10 * (VM_USAGE_CODE + 1));
+}
+
 static void statistics_add_counters_plan_stages_and_memory(void **state)
 {
     struct fixture *fixture = *state;
     struct api_answer answer;
-    json_t *process;
-    json_t *kinds;
 
     fixture->vm.counters = (struct vm_counters){.accel = "kvm",
                                                 .counts_instructions = true,
@@ -168,16 +180,7 @@ static void statistics_add_counters_plan_stages_and_memory(void **state)
     answer = ask(fixture, "GET", "/stat", "");
     assert_int_equal(answer.status, 200);
 
-    /* The sum of what the fake says of each kind: 1 + 2 + ... + 8. */
-    process = json_object_get(answer.body, "process");
-    assert_int_equal(json_integer_value(json_object_get(process, "rss_bytes")), 36000);
-    assert_int_equal(json_integer_value(json_object_get(process, "pss_bytes")), 3600);
-    assert_int_equal(json_integer_value(json_object_get(process, "private_bytes")), 360);
-    kinds = json_object_get(process, "kinds");
-    assert_int_equal(json_object_size(kinds), VM_USAGE_KINDS);
-    assert_int_equal(json_integer_value(json_object_get(json_object_get(kinds, "code"),
-                                                        "private_bytes")),
-                     10 * (VM_USAGE_CODE + 1));
+    assert_process_memory(json_object_get(answer.body, "process"));
     assert_int_equal(json_object_del(answer.body, "process"), 0);
     assert_int_equal(json_object_set_new(answer.body, "uptime_ms", json_integer(7)), 0);
     assert_int_equal(json_object_set_new(answer.body, "pid", json_integer(8)), 0);

@@ -68,7 +68,7 @@ static struct host_memory place_of(const struct emitter *e, uint64_t target)
 
     return emit_state(offsetof(struct soft_cpu, mmu) +
                       offsetof(struct soft_mmu, entries) +
-                      (kind * TLB_ENTRIES + index) * sizeof(struct tlb_entry) +
+                      ((size_t)kind * TLB_ENTRIES + index) * sizeof(struct tlb_entry) +
                       offsetof(struct tlb_entry, place));
 }
 

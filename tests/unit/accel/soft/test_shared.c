@@ -181,7 +181,7 @@ static void branches_go_where_each_has_mapped_their_target(void **state)
     guest_write64(fixture, pages + 0x2000, (pages + 0x3000) | 7);
     for (uint64_t page = 0; page < 0x200; page++)
         guest_write64(fixture, pages + 0x3000 + page * 8, page << 12 | 7);
-    guest_write64(fixture, pages + 0x3000 + ((GUEST_CODE + 0x1000) >> 12) * 8,
+    guest_write64(fixture, pages + 0x3000 + ((GUEST_CODE + UINT64_C(0x1000)) >> 12) * 8,
                   target | 7);
     PAIR_LOAD(pair, sum);
     pair->second->cr3 = pages;
