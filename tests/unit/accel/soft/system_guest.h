@@ -20,9 +20,10 @@
     extern const uint8_t name##_end[] __asm__(#name "_end")
 /* NOLINTEND(bugprone-macro-parentheses) */
 
+#define GUEST_BYTES(name) ((size_t)((uintptr_t)(name##_end) - (uintptr_t)(name)))
+
 /* Puts a guest at GUEST_CODE, where it runs next. */
-#define GUEST_LOAD(fixture, name)                                                        \
-    guest_load((fixture), (name), (size_t)((uintptr_t)(name##_end) - (uintptr_t)(name)))
+#define GUEST_LOAD(fixture, name) guest_load((fixture), (name), GUEST_BYTES(name))
 
 /* Stops the processor; it goes on behind it. */
 #define GUEST_STOP "outb %al, $0xf4\n"

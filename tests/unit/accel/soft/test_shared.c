@@ -216,8 +216,7 @@ static void load_value(struct pair *pair, uint8_t value)
     const uint8_t code[] = {0xb0, value, 0xc3};
 
     soft_fixture_write(pair->fixture, VALUE_GPA, code, sizeof(code));
-    soft_fixture_write(pair->fixture, SET_VALUE_GPA, set_value,
-                       (size_t)(set_value_end - set_value));
+    soft_fixture_write(pair->fixture, SET_VALUE_GPA, set_value, GUEST_BYTES(set_value));
     PAIR_LOAD(pair, call_value);
 }
 
