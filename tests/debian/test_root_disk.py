@@ -84,6 +84,18 @@ def test_two_guests_run_from_one_read_only_disk(shared_image):
     assert guest.is_clean(shared_image)
 
 
+def read_and_mapped(guests, image):
+    """What of the image each guest's process maps when all have read their libraries. A host that
+    takes back what has not been used for seconds may do so in between: then they read again."""
+    for _ in range(5):
+        for debian in guests:
+            assert debian.run("cat /usr/lib/x86_64-linux-gnu/lib*.so* | wc -l") != "0\n"
+        found = [guest.mapped(debian.process, image) for debian in guests]
+        if all(pages["Shared_Clean"] >= 32 * 1024 for pages in found):
+            break
+    return found
+
+
 def test_two_guests_share_the_pages_of_one_persistent_memory(shared_image):
     """The root is mapped into the guests: what both have read is in the host's memory once,
     and not a byte of it is a guest's own."""
@@ -92,10 +104,8 @@ def test_two_guests_share_the_pages_of_one_persistent_memory(shared_image):
                          f"{shared_image},ro")
     each_keeps_its_changes(guests)
     for debian in guests:
-        assert debian.run("cat /usr/lib/x86_64-linux-gnu/lib*.so* | wc -l") != "0\n"
         assert "dax" in debian.run("findmnt -no OPTIONS /run/overlay/below")
-    for debian in guests:
-        pages = guest.mapped(debian.process, shared_image)
+    for pages in read_and_mapped(guests, shared_image):
         assert pages["Shared_Clean"] >= 32 * 1024
         assert pages["Private_Dirty"] + pages["Shared_Dirty"] + pages["Anonymous"] == 0
         assert pages["Pss"] <= 0.75 * pages["Rss"]
