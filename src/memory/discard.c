@@ -15,9 +15,11 @@
 #include "base/bytes.h"
 #include "memory/memory_private.h"
 
-/* Runs of plain pages. Each costs a process two mappings at most, of the 65530 that it
- * may have (vm.max_map_count; Linux, Documentation/admin-guide/sysctl/vm.rst). */
-#define MAX_PLAIN_RUNS 4096
+/* How often files may be covered. Each time costs a process two mappings at most, of the
+ * 65530 that it may have (vm.max_map_count; Linux, Documentation/admin-guide/sysctl/
+ * vm.rst). Neighbours do not save any: once both have been touched, Linux does not merge
+ * them. So nothing is ever taken off the number, but by a reset. */
+#define MAX_COVERS 8192
 
 #define WORD_BITS 64
 
@@ -34,30 +36,15 @@ int memory_plain_begin(struct memory *memory, struct error *err)
 
 void memory_plain_forget(struct memory *memory)
 {
-    if (memory->plain_runs > 0)
+    if (memory->covers > 0)
         memset(memory->plain_pages, 0,
                memory_page_words(memory) * sizeof(memory->plain_pages[0]));
-    memory->plain_runs = 0;
+    memory->covers = 0;
 }
 
 static bool is_plain(const struct memory *memory, uint64_t page)
 {
     return (memory->plain_pages[page / WORD_BITS] >> page % WORD_BITS & 1) != 0;
-}
-
-/* Runs that begin in [first, end], the end included: what is before it decides there. */
-static size_t count_starts(const struct memory *memory, uint64_t first, uint64_t end)
-{
-    bool before = first > 0 && is_plain(memory, first - 1);
-    size_t starts = 0;
-
-    for (uint64_t page = first; page <= end; page++) {
-        bool now = is_plain(memory, page);
-
-        starts += now && !before;
-        before = now;
-    }
-    return starts;
 }
 
 void memory_plain_note(struct memory *memory, uint64_t gpa, uint64_t size_bytes,
@@ -66,7 +53,6 @@ void memory_plain_note(struct memory *memory, uint64_t gpa, uint64_t size_bytes,
     uint64_t first = gpa / PAGE_BYTES;
     uint64_t end = first + size_bytes / PAGE_BYTES;
 
-    memory->plain_runs -= count_starts(memory, first, end);
     for (uint64_t page = first; page < end; page++) {
         uint64_t bit = UINT64_C(1) << page % WORD_BITS;
 
@@ -75,7 +61,6 @@ void memory_plain_note(struct memory *memory, uint64_t gpa, uint64_t size_bytes,
         else
             memory->plain_pages[page / WORD_BITS] &= ~bit;
     }
-    memory->plain_runs += count_starts(memory, first, end);
 }
 
 bool memory_is_over_file(const struct memory *memory, uint64_t gpa)
@@ -95,7 +80,7 @@ int memory_cover_file(struct memory *memory, uint64_t gpa, uint64_t size_bytes)
     uint8_t *start = memory->base + gpa;
     int status;
 
-    if (memory->plain_runs >= MAX_PLAIN_RUNS)
+    if (memory->covers >= MAX_COVERS)
         return -ENOSPC;
     status = memory_map_anonymous(start, size_bytes, MAP_NORESERVE);
     if (status < 0)
@@ -104,6 +89,7 @@ int memory_cover_file(struct memory *memory, uint64_t gpa, uint64_t size_bytes)
         (void)madvise(start, size_bytes, MADV_MERGEABLE);
     memory_common_note(memory, gpa, size_bytes, false);
     memory_plain_note(memory, gpa, size_bytes, true);
+    memory->covers++;
     return 0;
 }
 

@@ -62,9 +62,9 @@ struct memory {
     struct memory_map common; /* the library, from guest-physical 0 on */
 
     /* Pages that were a file's or the library's and are anonymous memory now: a bit each,
-     * and how many runs of them there are. The owner's thread. */
+     * and how often some have become so since the last reset. The owner's thread. */
     uint64_t *plain_pages;
-    size_t plain_runs;
+    size_t covers;
 
     /* The first loss. `loss_state` orders it: whoever moves NONE to BEING_NOTED writes
      * the three fields below and then publishes NOTED. */
