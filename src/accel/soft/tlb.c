@@ -209,16 +209,15 @@ void soft_tlb_flush_all(struct soft_cpu *cpu)
  */
 static bool has_upper_code(const struct soft_mmu *mmu)
 {
-    const struct tlb_fills *fills = &mmu->fills[TLB_FETCH_SUPERVISOR][false];
+    for (size_t kind = TLB_FETCH_SUPERVISOR; kind <= TLB_FETCH_USER; kind++) {
+        const struct tlb_fills *fills = &mmu->fills[kind][false];
 
-    if (mmu->fills[TLB_FETCH_USER][false].count != 0 &&
-        !is_complete(&mmu->fills[TLB_FETCH_USER][false]))
-        return true;
-    if (!is_complete(fills))
-        return true;
-    for (size_t i = 0; i < fills->count; i++)
-        if (mmu->entries[TLB_FETCH_SUPERVISOR][fills->index[i]].read_tag >> 63 != 0)
+        if (!is_complete(fills))
             return true;
+        for (size_t i = 0; i < fills->count; i++)
+            if (mmu->entries[kind][fills->index[i]].read_tag >> 63 != 0)
+                return true;
+    }
     return false;
 }
 
