@@ -109,6 +109,7 @@ static void stop_writing(struct soft_cpu *cpu, uint64_t gpa)
 
 void code_pages_settle(struct soft_cpu *cpu)
 {
+    atomic_thread_fence(memory_order_seq_cst); /* what this vCPU has written is there */
     if ((atomic_load(&cpu->attention) & ATTENTION_CODE) == 0)
         return;
     vectors_save(cpu);

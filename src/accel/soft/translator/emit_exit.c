@@ -72,8 +72,12 @@ static struct host_memory place_of(const struct emitter *e, uint64_t target)
                       offsetof(struct tlb_entry, place));
 }
 
+/* The lower half of no place: neither of a page's, which have bit 31, nor of an empty
+ * entry's (TLB_NO_TAG). */
+#define NO_PLACE 1
+
 /* To another page: while the TLB has it where the target was found. C puts the lower half
- * of that place; without it no page has it. */
+ * of that place. */
 static void branch_elsewhere(struct emitter *e, const struct exit *exit, uint64_t target)
 {
     static const uint8_t load_place[] = {0x49, 0xba}; /* mov r10, */
@@ -82,7 +86,7 @@ static void branch_elsewhere(struct emitter *e, const struct exit *exit, uint64_
     align_field(e, sizeof(load_place));
     encode_bytes(&e->hot, load_place, sizeof(load_place));
     e->translator->links[exit->link].place_at = writer_offset(&e->hot);
-    encode_u32(&e->hot, 0);
+    encode_u32(&e->hot, NO_PLACE);
     encode_u32(&e->hot, (uint32_t)(tlb_place(target, 0) >> 32));
     encode_alu_memory(&e->hot, 0x3b, SCRATCH, place_of(e, target));
     encode_jump_if(&e->hot, CONDITION_NE, exit->stub);

@@ -105,6 +105,8 @@ static const struct uop *make_uops(struct soft_cpu *cpu, struct site *site)
     size_t count;
 
     draft_open(&draft, cpu, site->block->gpa + site->delta, cpu->mode | MODE_SINGLE);
+    draft.placed = true; /* where the block has it, which others share */
+    draft.next_gpa = site->block->next_gpa;
     if (draft.page_bytes == NULL || !draft_add(&draft) ||
         draft.instructions[0].length != site->length)
         return NULL;
