@@ -24,8 +24,14 @@ void draft_open(struct draft *draft, struct soft_cpu *cpu, uint64_t gpa, uint32_
     draft->count = 0;
     /* No RAM there: reads give ff, and ff ff is undefined. */
     draft->end = draft->page_bytes == NULL ? END_UNDEFINED : END_FALLTHROUGH;
-    if (draft->page_bytes != NULL)
-        draft->page_bytes += gpa % X86_PAGE_BYTES;
+    draft->byte_count = 0;
+    if (draft->page_bytes == NULL)
+        return;
+    draft->page_bytes += gpa % X86_PAGE_BYTES;
+    draft->byte_count =
+        (mode & MODE_SINGLE) != 0 ? INSTRUCTION_LIMIT : sizeof(draft->bytes);
+    draft->byte_count = (size_t)min_u64(draft->byte_count, draft->page_left);
+    memcpy(draft->bytes, draft->page_bytes, draft->byte_count);
 }
 
 uint16_t draft_bytes(const struct draft *draft)
@@ -46,35 +52,33 @@ static uint64_t next_page(const struct draft *draft)
                           ACCESS_EXECUTE, cpu->cpl == 3);
 }
 
-/* The instruction runs into the next page: decodes it from a copy of both parts. */
+/* The first instruction runs into the next page: its bytes there are copied, too. */
 static enum decode_result decode_across(struct draft *draft,
                                         struct instruction *instruction)
 {
     struct soft_cpu *cpu = draft->cpu;
-    uint8_t bytes[2 * INSTRUCTION_LIMIT];
-    size_t first = draft->page_left - draft->used;
+    uint8_t *behind = draft->bytes + draft->byte_count;
     const uint8_t *next;
     uint64_t next_gpa = next_page(draft);
 
-    CHECK(first <= INSTRUCTION_LIMIT);
+    CHECK(draft->used == 0 && draft->byte_count <= INSTRUCTION_LIMIT);
     if (!draft->placed) /* a full arena is noticed soon enough */
         (void)block_cache_claim(cpu, cpu->blocks, next_gpa);
-    memcpy(bytes, draft->page_bytes + draft->used, first);
     next = soft_vm_page(cpu->vm, next_gpa);
     if (next == NULL)
-        memset(bytes + first, 0xff, INSTRUCTION_LIMIT); /* as outside RAM is read */
+        memset(behind, 0xff, INSTRUCTION_LIMIT); /* as outside RAM is read */
     else
-        memcpy(bytes + first, next + next_gpa % X86_PAGE_BYTES, INSTRUCTION_LIMIT);
+        memcpy(behind, next + next_gpa % X86_PAGE_BYTES, INSTRUCTION_LIMIT);
     draft->next_gpa = next_gpa;
-    return soft_decode(bytes, first + INSTRUCTION_LIMIT, draft_rip(draft), draft->mode,
-                       instruction);
+    return soft_decode(draft->bytes, draft->byte_count + INSTRUCTION_LIMIT,
+                       draft_rip(draft), draft->mode, instruction);
 }
 
 bool draft_add(struct draft *draft)
 {
     struct instruction *instruction = &draft->instructions[draft->count];
     enum decode_result result =
-        soft_decode(draft->page_bytes + draft->used, draft->page_left - draft->used,
+        soft_decode(draft->bytes + draft->used, draft->byte_count - draft->used,
                     draft_rip(draft), draft->mode, instruction);
 
     if (draft->count == 0 && draft->placed) {

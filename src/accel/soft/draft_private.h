@@ -24,8 +24,12 @@ struct draft {
     uint32_t mode;
     uint64_t gpa;              /* of the first byte */
     uint64_t next_gpa;         /* as in struct block */
-    const uint8_t *page_bytes; /* from the first byte to the page's end */
-    size_t page_left;
+    const uint8_t *page_bytes; /* from the first byte on; NULL: no RAM is there */
+    size_t page_left;          /* up to the page's end */
+    /* A copy of what is decoded: others may write to the page meanwhile, and what has
+     * been judged must be what is used. */
+    uint8_t bytes[BLOCK_LIMIT * INSTRUCTION_LIMIT];
+    size_t byte_count;
     bool placed;    /* next_gpa was known before: nothing raises */
     bool has_moved; /* ... and it is wanted nevertheless: the bytes have changed since */
     size_t used;    /* bytes decoded */
@@ -36,7 +40,8 @@ struct draft {
     bool flags_dead[BLOCK_LIMIT];
 };
 
-/* Starts an empty draft at cpu->rip, whose first byte is at `gpa`. */
+/* Starts an empty draft at cpu->rip, whose first byte is at `gpa`. Reads the guest's code
+ * once. */
 void draft_open(struct draft *draft, struct soft_cpu *cpu, uint64_t gpa, uint32_t mode);
 
 /* Decodes the next instruction into the draft. False: the block ends before it. May raise

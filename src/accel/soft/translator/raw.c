@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/check.h"
+
 #define PREFIX_OPERAND 0x66
 
 static bool is_legacy_prefix(uint8_t byte)
@@ -85,6 +87,7 @@ struct host_instruction raw_parse(const struct instruction *instruction,
     if (instruction->has_modrm) {
         at += modrm_bytes(bytes + at);
     }
+    CHECK(instruction->length - at <= sizeof(raw.immediate));
     raw.immediate_bytes = (uint8_t)(instruction->length - at);
     memcpy(&raw.immediate, bytes + at, raw.immediate_bytes);
     return raw;

@@ -124,7 +124,7 @@ static void set_instruction(struct emitter *e, size_t ordinal)
 {
     e->ordinal = ordinal;
     e->instruction = &e->draft->instructions[ordinal];
-    e->bytes = e->draft->page_bytes + (e->instruction->rip - e->block->rip);
+    e->bytes = e->draft->bytes + (e->instruction->rip - e->block->rip);
 }
 
 static bool emit_by_rule(struct emitter *e)

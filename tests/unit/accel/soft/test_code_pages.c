@@ -13,6 +13,7 @@
 
 #include "accel/soft/access_private.h"
 #include "accel/soft/blocks_private.h"
+#include "accel/soft/draft_private.h"
 #include "accel/soft/instruction_private.h"
 #include "accel/soft/mmu_private.h"
 
@@ -170,6 +171,23 @@ static void a_page_counts_before_it_is_read(void **state)
     assert_false(code_pages_has(pages, LAST_BYTE)); /* it has no block */
 }
 
+/* Another vCPU, or a disk, may write at any moment: what was judged is what is used. */
+static void a_draft_is_made_of_bytes_that_were_read_once(void **state)
+{
+    static const uint8_t undefined[] = {0x0f, 0x0b}; /* UD2 */
+    struct soft_fixture *fixture = *state;
+    struct draft draft;
+
+    guest_long(fixture);
+    GUEST_LOAD(fixture, constant);
+    fixture->cpu.rip = GUEST_CODE;
+    draft_open(&draft, &fixture->cpu, GUEST_CODE, fixture->cpu.mode);
+    soft_fixture_write(fixture, GUEST_CODE, undefined, sizeof(undefined));
+    draft_decode(&draft);
+    assert_int_equal(draft.instructions[0].opcode, 0xb8); /* MOV */
+    assert_memory_equal(draft.bytes, constant, draft.used);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +196,7 @@ int main(void)
         SOFT_TEST(it_counts_also_when_announcements_were_lost),
         SOFT_TEST(a_locked_write_counts_when_it_is_done),
         SOFT_TEST(a_page_counts_before_it_is_read),
+        SOFT_TEST(a_draft_is_made_of_bytes_that_were_read_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
