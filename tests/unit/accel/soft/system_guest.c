@@ -258,3 +258,26 @@ uint64_t guest_stack(struct soft_fixture *fixture, unsigned number)
         &value, size);
     return value;
 }
+
+/* ---- a chain of pages ---- */
+
+/* From GUEST_CODE to GUEST_CHAIN it is 0xf0000; the last page goes back to RBX. */
+GUEST(run_chain, 64,
+      "mov $3, %ecx\n"
+      "xor %eax, %eax\n"
+      "lea 1f(%rip), %rbx\n"
+      "2: jmp run_chain + 0xf0000\n"
+      "1: dec %ecx\n"
+      "jnz 2b\n" GUEST_STOP);
+
+void guest_load_chain(struct soft_fixture *fixture, uint64_t pages)
+{
+    static const uint8_t link[] = {0x83, 0xc0, 0x01, 0xe9, 0xf8, 0x0f, 0, 0};
+    static const uint8_t last[] = {0x83, 0xc0, 0x01, 0xff, 0xe3};
+
+    for (uint64_t i = 0; i + 1 < pages; i++)
+        soft_fixture_write(fixture, GUEST_CHAIN + i * X86_PAGE_BYTES, link, sizeof(link));
+    soft_fixture_write(fixture, GUEST_CHAIN + (pages - 1) * X86_PAGE_BYTES, last,
+                       sizeof(last));
+    GUEST_LOAD(fixture, run_chain);
+}

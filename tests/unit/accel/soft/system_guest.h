@@ -42,6 +42,7 @@ enum guest_layout {
     GUEST_DATA = 0xa000,
     GUEST_CODE = 0x10000, /* CS base in real mode */
     GUEST_PAGES = 0x20000,
+    GUEST_CHAIN = 0x100000,
 };
 
 /* Selectors in the GDT. */
@@ -69,6 +70,10 @@ void guest_protected(struct soft_fixture *fixture); /* CS32 and DS, paging off *
 void guest_long(struct soft_fixture *fixture);      /* first 16 MiB mapped for all */
 
 void guest_load(struct soft_fixture *fixture, const void *code, size_t size);
+
+/* Loads a guest that runs three times through so many pages from GUEST_CHAIN on, each
+ * with `add eax, 1` and a jump to the next, and stops. */
+void guest_load_chain(struct soft_fixture *fixture, uint64_t pages);
 
 /* Makes the program run at CPL 3, in segments of the current mode, on its own stack. */
 void guest_to_user(struct soft_fixture *fixture);

@@ -267,28 +267,7 @@ static void a_write_counts_if_the_tlb_is_flushed_behind_it(void **state)
 
 /* ---- full memory ---- */
 
-/* Pages that each add 1 to EAX and jump to the next; the last one returns to RBX. */
-#define CHAIN_START 0x100000
 #define CHAIN_PAGES 2000
-
-static void write_chain(struct soft_fixture *fixture)
-{
-    static const uint8_t link[] = {0x83, 0xc0, 0x01, 0xe9, 0xf8, 0x0f, 0, 0};
-    static const uint8_t last[] = {0x83, 0xc0, 0x01, 0xff, 0xe3};
-
-    for (uint64_t i = 0; i + 1 < CHAIN_PAGES; i++)
-        soft_fixture_write(fixture, CHAIN_START + i * X86_PAGE_BYTES, link, sizeof(link));
-    soft_fixture_write(fixture, CHAIN_START + (CHAIN_PAGES - 1) * X86_PAGE_BYTES, last,
-                       sizeof(last));
-}
-
-GUEST(run_chain, 64,
-      "mov $3, %ecx\n"
-      "xor %eax, %eax\n"
-      "lea 1f(%rip), %rbx\n"
-      "2: jmp run_chain + 0xf0000\n"
-      "1: dec %ecx\n"
-      "jnz 2b\n" GUEST_STOP);
 
 static void full_memory_is_emptied_while_both_run(void **state)
 {
@@ -296,8 +275,8 @@ static void full_memory_is_emptied_while_both_run(void **state)
 
     soft_fixture_translate(pair->fixture, TINY_CODE_BYTES);
     pair->second->translator = pair->fixture->vm.translator;
-    write_chain(pair->fixture);
-    PAIR_LOAD(pair, run_chain);
+    guest_load_chain(pair->fixture, CHAIN_PAGES);
+    copy_guest(pair);
     run_both(pair);
     assert_int_equal(pair->first->r[X86_RAX], 3 * CHAIN_PAGES);
     assert_int_equal(pair->second->r[X86_RAX], 3 * CHAIN_PAGES);
@@ -314,8 +293,8 @@ static void full_memory_is_not_emptied_under_one_who_is_inside(void **state)
     soft_fixture_translate(pair->fixture, TINY_CODE_BYTES);
     translator = pair->fixture->vm.translator;
     pair->second->translator = translator;
-    write_chain(pair->fixture);
-    PAIR_LOAD(pair, run_chain);
+    guest_load_chain(pair->fixture, CHAIN_PAGES);
+    copy_guest(pair);
     evictions = translator->counters.evictions;
     atomic_store(&pair->second->translated.inside, true);
     run(pair->first);

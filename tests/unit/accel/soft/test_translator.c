@@ -482,37 +482,14 @@ static void a_single_step_is_one_instruction(void **state)
 
 /* ---- full memory ---- */
 
-/* `add eax, 1` and a jump to the next of the pages at 1 MiB, and from the last one back
- * to RBX. */
-#define CHAIN_START 0x100000
 #define CHAIN_PAGES 700
-
-static void write_chain(struct soft_fixture *fixture)
-{
-    static const uint8_t link[] = {0x83, 0xc0, 0x01, 0xe9, 0xf8, 0x0f, 0, 0};
-    static const uint8_t last[] = {0x83, 0xc0, 0x01, 0xff, 0xe3};
-
-    for (uint64_t i = 0; i + 1 < CHAIN_PAGES; i++)
-        soft_fixture_write(fixture, CHAIN_START + i * X86_PAGE_BYTES, link, sizeof(link));
-    soft_fixture_write(fixture, CHAIN_START + (CHAIN_PAGES - 1) * X86_PAGE_BYTES, last,
-                       sizeof(last));
-}
-
-GUEST(run_chain, 64,
-      "mov $3, %ecx\n"
-      "xor %eax, %eax\n"
-      "lea 1f(%rip), %rbx\n"
-      "2: jmp run_chain + 0xf0000\n"
-      "1: dec %ecx\n"
-      "jnz 2b\n" GUEST_STOP);
 
 static void full_code_memory_is_emptied_and_filled_again(void **state)
 {
     struct soft_fixture *fixture = *state;
 
     soft_fixture_translate(fixture, TINY_CODE_BYTES);
-    write_chain(fixture);
-    GUEST_LOAD(fixture, run_chain);
+    guest_load_chain(fixture, CHAIN_PAGES);
     assert_int_equal(guest_run(fixture), GUEST_STOPPED);
     assert_int_equal(fixture->cpu.r[X86_RAX], 3 * CHAIN_PAGES);
     assert_true(fixture->vm.translator->counters.evictions > 2);
