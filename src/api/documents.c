@@ -73,37 +73,33 @@ json_t *document_identity(const struct api_machine *machine)
                      count(config->memory_bytes), "vcpus", count(config->cpu_count));
 }
 
-static json_t *counters_object(const struct vm *vm)
+static json_t *counters_object(const struct vm_counters *counters)
 {
-    struct vm_counters counters;
-
-    vm_counters(vm, &counters);
     return json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "retired_instructions",
-        counters.counts_instructions ? count(counters.retired_instructions) : json_null(),
-        "port_exits", count(counters.port_exits), "mmio_exits",
-        count(counters.mmio_exits), "kicks", count(counters.kicks),
-        "ioeventfd_notifications", count(counters.ioeventfd_notifications),
-        "irqfd_interrupts", count(counters.irqfd_interrupts), "resets",
-        count(counters.resets), "idle_looks", count(counters.idle_looks),
-        "idle_zero_bytes", count(counters.idle_zero_bytes), "idle_common_bytes",
-        count(counters.idle_common_bytes), "console_bytes_out",
-        count(counters.console_bytes_out), "console_bytes_in",
-        count(counters.console_bytes_in), "fw_cfg_port_bytes",
-        count(counters.fw_cfg_port_bytes), "fw_cfg_dma_bytes",
-        count(counters.fw_cfg_dma_bytes), "fw_cfg_dma_operations",
-        count(counters.fw_cfg_dma_operations));
+        counters->counts_instructions ? count(counters->retired_instructions)
+                                      : json_null(),
+        "port_exits", count(counters->port_exits), "mmio_exits",
+        count(counters->mmio_exits), "kicks", count(counters->kicks),
+        "ioeventfd_notifications", count(counters->ioeventfd_notifications),
+        "irqfd_interrupts", count(counters->irqfd_interrupts), "resets",
+        count(counters->resets), "idle_looks", count(counters->idle_looks),
+        "idle_zero_bytes", count(counters->idle_zero_bytes), "idle_common_bytes",
+        count(counters->idle_common_bytes), "console_bytes_out",
+        count(counters->console_bytes_out), "console_bytes_in",
+        count(counters->console_bytes_in), "fw_cfg_port_bytes",
+        count(counters->fw_cfg_port_bytes), "fw_cfg_dma_bytes",
+        count(counters->fw_cfg_dma_bytes), "fw_cfg_dma_operations",
+        count(counters->fw_cfg_dma_operations));
 }
 
 /* Null where code is not translated. */
-static json_t *translator_object(const struct vm *vm)
+static json_t *translator_object(const struct vm_counters *counters)
 {
-    struct vm_counters counters;
-    const struct accel_translations *translations = &counters.translations;
+    const struct accel_translations *translations = &counters->translations;
 
-    vm_counters(vm, &counters);
-    if (!counters.translates)
+    if (!counters->translates)
         return json_null();
     return json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "blocks", count(translations->blocks),
@@ -278,10 +274,12 @@ static json_t *process_object(const struct vm *vm)
 json_t *document_statistics(const struct api_machine *machine)
 {
     json_t *document = document_identity(machine);
+    struct vm_counters counters;
 
+    vm_counters(machine->vm, &counters);
     if (set(document, "pause_reason", pause_reason(machine->vm)) == 0 &&
-        set(document, "counters", counters_object(machine->vm)) == 0 &&
-        set(document, "translator", translator_object(machine->vm)) == 0 &&
+        set(document, "counters", counters_object(&counters)) == 0 &&
+        set(document, "translator", translator_object(&counters)) == 0 &&
         set(document, "disks", disks_array(machine->vm)) == 0 &&
         set(document, "balloon", balloon_object(machine->vm)) == 0 &&
         set(document, "plan_bytes", plan_bytes_object(&vm_plan(machine->vm)->bytes)) ==
