@@ -97,6 +97,13 @@ size_t tlb_check_shape(const struct access_check *check)
     return (size_t)__builtin_ctz(check->size);
 }
 
+static void put_return(struct code_writer *writer)
+{
+    static const uint8_t back[] = {0xc3}; /* ret */
+
+    encode_bytes(writer, back, sizeof(back));
+}
+
 static uint32_t put_failure(struct code_writer *writer, uint32_t slow)
 {
     static const uint8_t pass_opcode[] = {0x48, 0xff, 0x04, 0x24}; /* inc qword [rsp] */
@@ -104,18 +111,6 @@ static uint32_t put_failure(struct code_writer *writer, uint32_t slow)
 
     encode_bytes(writer, pass_opcode, sizeof(pass_opcode));
     encode_jump(writer, slow);
-    return start;
-}
-
-static uint32_t put_check_thunk(struct code_writer *writer, enum tlb_kind kind,
-                                const struct access_check *check, uint32_t slow)
-{
-    static const uint8_t back[] = {0xc3}; /* ret */
-    const uint32_t failed = put_failure(writer, slow);
-    const uint32_t start = writer_offset(writer);
-
-    tlb_check_emit(writer, kind, check, failed);
-    encode_bytes(writer, back, sizeof(back));
     return start;
 }
 
@@ -149,11 +144,40 @@ static void put_end_of_group(struct code_writer *writer)
     encode_bytes(writer, pop_rax, sizeof(pop_rax));
 }
 
-/* A page that may not be written to serves reads, but what follows must not write. */
+static uint32_t put_check_thunk(struct code_writer *writer, enum tlb_kind kind,
+                                const struct access_check *check, uint32_t slow)
+{
+    const uint32_t failed = put_failure(writer, slow);
+    const uint32_t start = writer_offset(writer);
+
+    tlb_check_emit(writer, kind, check, failed);
+    put_return(writer);
+    return start;
+}
+
+/* A read where a page was hoped to be writable: what follows must not write. */
+static void put_read_only_check(struct code_writer *writer, enum tlb_kind kind,
+                                const struct access_check *check, uint32_t failed)
+{
+    tlb_check_emit(writer, kind, check, failed);
+    put_end_of_group(writer);
+    put_return(writer);
+}
+
+static uint32_t put_read_only_thunk(struct code_writer *writer, enum tlb_kind kind,
+                                    const struct access_check *check, uint32_t slow)
+{
+    const uint32_t failed = put_failure(writer, slow);
+    const uint32_t start = writer_offset(writer);
+
+    put_read_only_check(writer, kind, check, failed);
+    return start;
+}
+
+/* A page that may not be written to serves reads. */
 static uint32_t put_stack_check_thunk(struct code_writer *writer, enum tlb_kind kind,
                                       const struct access_check *check, uint32_t slow)
 {
-    static const uint8_t back[] = {0xc3}; /* ret */
     uint32_t failed = put_failure(writer, slow);
     uint32_t start;
 
@@ -161,9 +185,7 @@ static uint32_t put_stack_check_thunk(struct code_writer *writer, enum tlb_kind 
         uint32_t again = writer_offset(writer);
 
         encode_alu_memory(writer, 0x03, ADDRESS, entry_tag(kind, true));
-        tlb_check_emit(writer, kind, check, failed);
-        put_end_of_group(writer);
-        encode_bytes(writer, back, sizeof(back));
+        put_read_only_check(writer, kind, check, failed);
         failed = again;
     }
     start = writer_offset(writer);
@@ -171,21 +193,7 @@ static uint32_t put_stack_check_thunk(struct code_writer *writer, enum tlb_kind 
     encode_alu_memory(writer, 0x2b, ADDRESS, entry_tag(kind, true));
     tlb_check_comparison_emit(writer, check, 0, failed);
     put_stack_page(writer, kind);
-    encode_bytes(writer, back, sizeof(back));
-    return start;
-}
-
-/* Where a page was hoped to be writable. */
-static uint32_t put_read_only_thunk(struct code_writer *writer, enum tlb_kind kind,
-                                    const struct access_check *check, uint32_t slow)
-{
-    static const uint8_t back[] = {0xc3}; /* ret */
-    const uint32_t failed = put_failure(writer, slow);
-    const uint32_t start = writer_offset(writer);
-
-    tlb_check_emit(writer, kind, check, failed);
-    put_end_of_group(writer);
-    encode_bytes(writer, back, sizeof(back));
+    put_return(writer);
     return start;
 }
 
