@@ -104,9 +104,9 @@ static bool lock_is_current(int base_fd, const char *name, int lock_fd)
     char path[NAME_LIMIT + sizeof("/" INSTANCE_LOCK)];
     struct stat opened;
     struct stat found;
+    int length = snprintf(path, sizeof(path), "%s/" INSTANCE_LOCK, name);
 
-    (void)snprintf(path, sizeof(path), "%s/" INSTANCE_LOCK, name);
-    return fstat(lock_fd, &opened) == 0 &&
+    return length < (int)sizeof(path) && fstat(lock_fd, &opened) == 0 &&
            fstatat(base_fd, path, &found, AT_SYMLINK_NOFOLLOW) == 0 &&
            opened.st_dev == found.st_dev && opened.st_ino == found.st_ino;
 }

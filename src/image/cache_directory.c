@@ -225,6 +225,7 @@ static int for_each_name(const struct cache_directory *directory,
 
 struct item {
     struct image_cache_entry entry;
+    const struct entry_kind *kind;
     struct timespec used;
 };
 
@@ -274,7 +275,8 @@ static int take_stock(void *context, const char *name)
     item = add_item(inventory);
     if (item == NULL)
         return -ENOMEM;
-    *item = (struct item){.used = last_use(inventory->directory, name, kind, &status)};
+    *item = (struct item){.kind = kind,
+                          .used = last_use(inventory->directory, name, kind, &status)};
     (void)snprintf(item->entry.name, sizeof(item->entry.name), "%s", name);
     item->entry.size_bytes =
         (uint64_t)(kind->has_holes ? status.st_blocks * STAT_BLOCK_BYTES
@@ -338,10 +340,11 @@ static bool remove_name(const struct cache_directory *directory, const char *nam
     return false;
 }
 
-static bool remove_entry(const struct cache_directory *directory, const char *name)
+static bool remove_entry(const struct cache_directory *directory, const char *name,
+                         const struct entry_kind *kind)
 {
     struct cache_key key = key_of_name(name);
-    struct cache_name companion = cache_name_of(&key, kind_of_name(name)->companion);
+    struct cache_name companion = cache_name_of(&key, kind->companion);
 
     (void)unlinkat(directory->fd, companion.text, 0); /* there may be none */
     return remove_name(directory, name);
@@ -372,9 +375,10 @@ static int sweep_stale(void *context, const char *name)
 static int sweep_all(void *context, const char *name)
 {
     struct sweep *sweep = context;
+    const struct entry_kind *kind = kind_of_name(name);
 
-    if (kind_of_name(name) != NULL)
-        sweep->removed_entries += remove_entry(sweep->directory, name) ? 1 : 0;
+    if (kind != NULL)
+        sweep->removed_entries += remove_entry(sweep->directory, name, kind) ? 1 : 0;
     else if (is_companion_name(name))
         (void)remove_name(sweep->directory, name);
     return sweep_stale(context, name);
@@ -398,7 +402,7 @@ void cache_trim(const struct cache_directory *directory, uint64_t limit_bytes,
         if (total_bytes <= limit_bytes || strcmp(entry->name, keep) == 0)
             continue;
         log_info("cache is over its limit: %s/%s removed", directory->path, entry->name);
-        if (remove_entry(directory, entry->name))
+        if (remove_entry(directory, entry->name, inventory.items[i].kind))
             total_bytes -= entry->size_bytes;
     }
     free(inventory.items);

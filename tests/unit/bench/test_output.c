@@ -223,7 +223,7 @@ static size_t occurrences(const char *text, const char *part)
 {
     size_t count = 0;
 
-    for (const char *at = strstr(text, part); at != NULL; at = strstr(at + 1, part))
+    for (; (text = strstr(text, part)) != NULL; text++)
         count++;
     return count;
 }

@@ -26,9 +26,12 @@ static bool has_line(const char *text, const char *line)
 {
     size_t length = strlen(line);
 
-    for (const char *at = strstr(text, line); at != NULL; at = strstr(at + 1, line))
-        if ((at == text || at[-1] == '\n') && at[length] == '\n')
+    while (*text != '\0') {
+        if (strncmp(text, line, length) == 0 && text[length] == '\n')
             return true;
+        text += strcspn(text, "\n");
+        text += *text == '\n' ? 1 : 0;
+    }
     return false;
 }
 
