@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/bytes.h"
 #include "base/fd.h"
@@ -16,7 +17,16 @@ size_t memory_page_words(const struct memory *memory)
     return (size_t)align_up(memory->reserved_end / PAGE_BYTES, WORD_BITS) / WORD_BITS;
 }
 
-/* The library may be another one than last time only after a reset. */
+/* Its files may have been removed and made anew meanwhile. */
+static bool is_same_file(int fd, int other_fd)
+{
+    struct stat status;
+    struct stat other;
+
+    return fstat(fd, &status) == 0 && fstat(other_fd, &other) == 0 &&
+           status.st_dev == other.st_dev && status.st_ino == other.st_ino;
+}
+
 int memory_common_begin(struct memory *memory, const struct commons *commons,
                         struct error *err)
 {
@@ -25,8 +35,12 @@ int memory_common_begin(struct memory *memory, const struct commons *commons,
         .file_end = commons_size_bytes(commons),
     };
 
-    if (memory->common_pages != NULL)
-        return 0;
+    if (memory->common_pages != NULL) {
+        if (is_same_file(memory->common.fd, commons_pages_fd(commons)))
+            return 0;
+        return error_set(err, -ESTALE, "%s: is another file than at the last look",
+                         commons_name(commons));
+    }
     (void)snprintf(map.name, sizeof(map.name), "%s", commons_name(commons));
     map.fd = fcntl(commons_pages_fd(commons), F_DUPFD_CLOEXEC, 0);
     if (map.fd < 0)

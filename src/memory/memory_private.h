@@ -93,7 +93,8 @@ void memory_forget_maps(struct memory *memory, size_t kept);
 int memory_loss_register(struct memory *memory, struct error *err) MUST_CHECK;
 void memory_loss_unregister(struct memory *memory);
 
-/* common.c: `commons` is the library that pages are mapped from now on. */
+/* common.c: `commons` is the library that pages are mapped from now on. Another one than
+ * last time it may be only after a reset; else -ESTALE. */
 int memory_common_begin(struct memory *memory, const struct commons *commons,
                         struct error *err) MUST_CHECK;
 /* These pages are (not) mapped from it. */

@@ -159,6 +159,43 @@ static void what_a_guest_writes_later_is_its_own(void **state)
     drop_library(&library);
 }
 
+/* Somebody has cleared the cache: what the new library holds is not in the old one. */
+static void another_library_is_taken_only_after_a_reset(void **state)
+{
+    struct memory *guests[2];
+    struct library library = new_library();
+    struct library another = new_library();
+
+    (void)state;
+    share_page(guests, &library);
+    for (int i = 0; i < 2; i++) {
+        struct memory_reclaimed reclaimed;
+        struct error err = ERROR_NONE;
+        struct commons *commons =
+            open_or_fail(&another, memory_reserved_bytes(guests[i]), guest_of(guests[i]));
+
+        fill(guests[i], 2 * PAGE, 'z', 1);
+        assert_int_equal(memory_reclaim(guests[i], commons, &reclaimed, &err), -ESTALE);
+        assert_string_equal(err.text, "library: is another file than at the last look");
+        commons_close(commons);
+        assert_filled(guests[i], 0, 'k', 1);
+        assert_filled(guests[i], 2 * PAGE, 'z', 1);
+    }
+    for (int i = 0; i < 2; i++) {
+        struct error err = ERROR_NONE;
+
+        assert_int_equal(memory_reset(guests[i], &err), 0);
+        fill(guests[i], 2 * PAGE, 'z', 1);
+        assert_int_equal(reclaim_with(guests[i], &another).common_bytes,
+                         i == 1 ? PAGE : 0);
+        assert_filled(guests[i], 2 * PAGE, 'z', 1);
+    }
+    for (int i = 0; i < 2; i++)
+        memory_destroy(guests[i]);
+    drop_library(&library);
+    drop_library(&another);
+}
+
 static void zeros_over_a_common_page_stay_zeros(void **state)
 {
     struct memory *guests[2];
@@ -279,6 +316,7 @@ int main(void)
         cmocka_unit_test(the_second_guest_shares_and_the_first_one_at_its_next_look),
         cmocka_unit_test(a_guest_does_not_share_with_itself),
         cmocka_unit_test(what_a_guest_writes_later_is_its_own),
+        cmocka_unit_test(another_library_is_taken_only_after_a_reset),
         cmocka_unit_test(zeros_over_a_common_page_stay_zeros),
         cmocka_unit_test(a_reset_takes_common_pages_away),
         cmocka_unit_test(a_page_in_the_library_never_changes),
