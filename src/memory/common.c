@@ -90,5 +90,6 @@ void memory_common_forget(struct memory *memory)
         return;
     free((void *)(uintptr_t)memory->common_pages);
     memory->common_pages = NULL;
+    memory->common_runs = 0;
     fd_close(&memory->common.fd);
 }

@@ -15,12 +15,6 @@
 #include "base/bytes.h"
 #include "memory/memory_private.h"
 
-/* How often files may be covered. Each time costs a process two mappings at most, of the
- * 65530 that it may have (vm.max_map_count; Linux, Documentation/admin-guide/sysctl/
- * vm.rst). Neighbours do not save any: once both have been touched, Linux does not merge
- * them. So nothing is ever taken off the number, but by a reset. */
-#define MAX_COVERS 8192
-
 #define WORD_BITS 64
 
 /* ---- which pages ---- */
@@ -80,7 +74,7 @@ int memory_cover_file(struct memory *memory, uint64_t gpa, uint64_t size_bytes)
     uint8_t *start = memory->base + gpa;
     int status;
 
-    if (memory->covers >= MAX_COVERS)
+    if (memory->covers >= MEMORY_MAX_COVERS)
         return -ENOSPC;
     status = memory_map_anonymous(start, size_bytes, MAP_NORESERVE);
     if (status < 0)

@@ -18,6 +18,14 @@
  */
 #define MEMORY_MAX_MAPS 128
 
+/* How often files may be covered by anonymous memory, and runs of pages be mapped from
+ * the library. Each time costs a process two mappings at most, of the 65530 that it may
+ * have (vm.max_map_count; Linux, Documentation/admin-guide/sysctl/vm.rst): half of them
+ * are left. Neighbours do not save any: once both have been touched, Linux does not merge
+ * them. So nothing is ever taken off these numbers, but by a reset. */
+#define MEMORY_MAX_COVERS 8192
+#define MEMORY_MAX_COMMON_RUNS 8192
+
 /* Longer names are cut: they only serve messages. */
 #define MEMORY_NAME_BYTES 256
 
@@ -60,6 +68,7 @@ struct memory {
      */
     _Atomic uint64_t *common_pages;
     struct memory_map common; /* the library, from guest-physical 0 on */
+    size_t common_runs;       /* mapped from it, since the last reset */
 
     /* Pages that were a file's or the library's and are anonymous memory now: a bit each,
      * and how often some have become so since the last reset. The owner's thread. */

@@ -29,6 +29,7 @@ enum page_kind {
     PAGE_ZERO,           /* of anonymous memory */
     PAGE_ZERO_OVER_FILE, /* with a file below, which must not come back */
     PAGE_COMMON,
+    PAGE_COMMON_AGAIN, /* written to since, and what it was */
 };
 
 struct pass {
@@ -59,7 +60,7 @@ static enum page_kind judge(struct pass *pass, uint64_t gpa)
         return PAGE_KEEP;
     switch (commons_ask(pass->commons, gpa, page)) {
     case COMMONS_HELD:
-        return PAGE_COMMON;
+        return memory_is_common(pass->memory, gpa) ? PAGE_COMMON_AGAIN : PAGE_COMMON;
     case COMMONS_LATER:
         pass->reclaimed->later_bytes += PAGE_BYTES;
         return PAGE_KEEP;
@@ -75,6 +76,8 @@ static int map_common(struct pass *pass, uint64_t gpa, uint64_t size_bytes)
 {
     uint8_t *start = pass->memory->base + gpa;
 
+    if (pass->memory->common_runs >= MEMORY_MAX_COMMON_RUNS)
+        return -ENOSPC;
     if (mmap(start, size_bytes, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, pass->memory->common.fd,
              (off_t)gpa) == MAP_FAILED)
@@ -82,6 +85,7 @@ static int map_common(struct pass *pass, uint64_t gpa, uint64_t size_bytes)
     (void)madvise(start, size_bytes, MADV_DONTDUMP);
     memory_common_note(pass->memory, gpa, size_bytes, true);
     memory_plain_note(pass->memory, gpa, size_bytes, false);
+    pass->memory->common_runs++;
     return 0;
 }
 
@@ -100,6 +104,7 @@ static int end_run(struct pass *pass)
         pass->reclaimed->kept_bytes += size_bytes;
         return 0;
     case PAGE_ZERO:
+    case PAGE_COMMON_AGAIN:
         status = memory_drop_anonymous(pass->memory, pass->run_gpa, size_bytes);
         break;
     case PAGE_ZERO_OVER_FILE:
@@ -111,11 +116,11 @@ static int end_run(struct pass *pass)
     }
     if (status < 0)
         pass->reclaimed->kept_bytes += size_bytes;
-    else if (pass->kind == PAGE_COMMON)
+    else if (pass->kind == PAGE_COMMON || pass->kind == PAGE_COMMON_AGAIN)
         pass->reclaimed->common_bytes += size_bytes;
     else
         pass->reclaimed->zero_bytes += size_bytes;
-    return status == -ENOSPC ? 0 : status;
+    return status == -ENOSPC || status == -ENOMEM ? 0 : status;
 }
 
 static int add_to_run(struct pass *pass, uint64_t gpa, enum page_kind kind)
@@ -192,10 +197,6 @@ int memory_reclaim(struct memory *memory, struct commons *commons,
         return err->code;
     for (size_t i = 0; i < memory->ram_count && status == 0; i++)
         status = look_at_region(&pass, &memory->regions[i]);
-    if (status == -ENOMEM)
-        return error_set_errno(err, status,
-                               "the host allows no more mappings for guest memory; "
-                               "raise vm.max_map_count");
     if (status < 0)
         return error_set_errno(err, status, "cannot look through guest memory");
     return 0;

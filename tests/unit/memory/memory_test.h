@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -88,6 +89,20 @@ static inline void assert_filled(struct memory *memory, uint64_t gpa, char lette
     for (size_t i = 0; i < pages * PAGE; i++)
         if (bytes[i] != letter)
             fail_msg("byte %zu is 0x%02x", i, (unsigned char)bytes[i]);
+}
+
+/* That this process has. */
+static inline size_t count_mappings(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    size_t lines = 0;
+    int character;
+
+    assert_non_null(maps);
+    while ((character = fgetc(maps)) != EOF)
+        lines += character == '\n';
+    (void)fclose(maps);
+    return lines;
 }
 
 #endif

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 
 #define KERNEL UINT64_C(0x10000)
 #define MAX_COVERS 8192 /* of files' pages, until the next reset */
@@ -250,19 +249,6 @@ static void an_accelerator_hears_of_it(void **state)
 }
 
 /* ---- many mappings ---- */
-
-static size_t count_mappings(void)
-{
-    FILE *maps = fopen("/proc/self/maps", "re");
-    size_t lines = 0;
-    int character;
-
-    assert_non_null(maps);
-    while ((character = fgetc(maps)) != EOF)
-        lines += character == '\n';
-    (void)fclose(maps);
-    return lines;
-}
 
 /* A guest that gives every second page back and uses it again, and then those between
  * them, of a file that is full of nothing. */
