@@ -3,7 +3,6 @@
 #include "virtio/balloon.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,7 +47,6 @@ enum {
 struct balloon_queue {
     struct virtio_balloon *balloon;
     unsigned index;
-    struct event *notified;
 
     /* Under the balloon's lock. */
     bool running;
@@ -310,8 +308,7 @@ static void start(void *context)
     for (unsigned i = 0; i < QUEUES; i++)
         balloon->queues[i].running = true;
     CHECK(pthread_mutex_unlock(&balloon->lock) == 0);
-    for (unsigned i = 0; i < QUEUES; i++)
-        virtio_device_notify(&balloon->device, i);
+    virtio_device_notify_all(&balloon->device);
 }
 
 static void stop_queue(struct virtio_balloon *balloon, struct balloon_queue *queue)
@@ -378,20 +375,6 @@ static const struct virtio_ops balloon_ops = {
 
 /* ---- the device ---- */
 
-static int watch(struct virtio_balloon *balloon, struct event_base *base, unsigned index,
-                 struct error *err)
-{
-    struct balloon_queue *queue = &balloon->queues[index];
-
-    queue->balloon = balloon;
-    queue->index = index;
-    queue->notified = event_new(base, balloon->device.queues[index].notify_fd,
-                                EV_READ | EV_PERSIST, handle_notification, queue);
-    if (queue->notified == NULL || event_add(queue->notified, NULL) < 0)
-        return error_set(err, -ENOMEM, "out of memory for the main loop");
-    return 0;
-}
-
 int virtio_balloon_create(const struct virtio_balloon_options *options, struct loop *loop,
                           struct memory *memory, struct virtio_balloon **balloon,
                           struct error *err)
@@ -408,11 +391,15 @@ int virtio_balloon_create(const struct virtio_balloon_options *options, struct l
     created->options = *options;
     created->memory = memory;
     CHECK(pthread_mutex_init(&created->lock, NULL) == 0);
-    for (unsigned i = 0; i < QUEUES; i++)
-        if (watch(created, loop_event_base(loop), i, err) < 0) {
+    for (unsigned i = 0; i < QUEUES; i++) {
+        created->queues[i].balloon = created;
+        created->queues[i].index = i;
+        if (virtio_device_watch(&created->device, loop, i, handle_notification,
+                                &created->queues[i], err) < 0) {
             virtio_balloon_destroy(created);
             return err->code;
         }
+    }
     *balloon = created;
     return 0;
 }
@@ -421,9 +408,6 @@ void virtio_balloon_destroy(struct virtio_balloon *balloon)
 {
     if (balloon == NULL)
         return;
-    for (unsigned i = 0; i < QUEUES; i++)
-        if (balloon->queues[i].notified != NULL)
-            event_free(balloon->queues[i].notified);
     virtio_device_finish(&balloon->device);
     CHECK(pthread_mutex_destroy(&balloon->lock) == 0);
     free(balloon);

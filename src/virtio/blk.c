@@ -142,8 +142,7 @@ static void start(void *context)
         blk->queues[i].is_running =
             blk->device.queues[i].ring.enabled && !blk->device.queues[i].is_resetting;
     unlock(blk);
-    for (unsigned i = 0; i < blk->ops.queue_count; i++)
-        virtio_device_notify(&blk->device, i);
+    virtio_device_notify_all(&blk->device);
 }
 
 static bool stop_queue(struct virtio_blk *blk, unsigned queue)

@@ -42,7 +42,6 @@ enum {
 struct virtio_console {
     struct virtio_device device;
     struct virtio_console_options options;
-    struct event *notified[QUEUES];
     struct event *patience; /* pending from the driver's start on */
     _Atomic uint32_t size;  /* columns, and rows in the upper half */
     _Atomic uint64_t bytes_out;
@@ -210,8 +209,7 @@ static void start(void *context)
     struct virtio_console *console = context;
 
     set_running(console, VIRTIO_ALL_QUEUES, true);
-    virtio_device_notify(&console->device, QUEUE_RECEIVE);
-    virtio_device_notify(&console->device, QUEUE_TRANSMIT);
+    virtio_device_notify_all(&console->device);
 }
 
 static void stop(void *context, unsigned queue)
@@ -268,23 +266,10 @@ void virtio_console_resize(struct virtio_console *console, uint16_t columns,
 
 /* ---- the device ---- */
 
-static int watch(struct virtio_console *console, struct event_base *base, unsigned queue,
-                 event_callback_fn handle, struct error *err)
-{
-    struct event *event = event_new(base, console->device.queues[queue].notify_fd,
-                                    EV_READ | EV_PERSIST, handle, console);
-
-    console->notified[queue] = event;
-    if (event == NULL || event_add(event, NULL) < 0)
-        return error_set(err, -ENOMEM, "out of memory for the main loop");
-    return 0;
-}
-
 int virtio_console_create(const struct virtio_console_options *options, struct loop *loop,
                           struct memory *memory, struct virtio_console **console,
                           struct error *err)
 {
-    struct event_base *base = loop_event_base(loop);
     struct virtio_console *created = calloc(1, sizeof(*created));
 
     if (created == NULL)
@@ -295,12 +280,16 @@ int virtio_console_create(const struct virtio_console_options *options, struct l
     }
     created->options = *options;
     CHECK(pthread_mutex_init(&created->lock, NULL) == 0);
-    created->patience = evtimer_new(base, handle_patience, created);
+    created->patience = evtimer_new(loop_event_base(loop), handle_patience, created);
+    if (created->patience == NULL)
+        error_set(err, -ENOMEM, "out of memory for the main loop");
     if (created->patience == NULL ||
-        watch(created, base, QUEUE_RECEIVE, handle_room, err) < 0 ||
-        watch(created, base, QUEUE_TRANSMIT, handle_output, err) < 0) {
+        virtio_device_watch(&created->device, loop, QUEUE_RECEIVE, handle_room, created,
+                            err) < 0 ||
+        virtio_device_watch(&created->device, loop, QUEUE_TRANSMIT, handle_output,
+                            created, err) < 0) {
         virtio_console_destroy(created);
-        return error_set(err, -ENOMEM, "out of memory for the main loop");
+        return err->code;
     }
     *console = created;
     return 0;
@@ -310,9 +299,6 @@ void virtio_console_destroy(struct virtio_console *console)
 {
     if (console == NULL)
         return;
-    for (unsigned i = 0; i < QUEUES; i++)
-        if (console->notified[i] != NULL)
-            event_free(console->notified[i]);
     if (console->patience != NULL)
         event_free(console->patience);
     virtio_device_finish(&console->device);

@@ -48,10 +48,28 @@ int virtio_device_init(struct virtio_device *device, const struct virtio_ops *op
     return 0;
 }
 
+int virtio_device_watch(struct virtio_device *device, struct loop *loop, unsigned queue,
+                        event_callback_fn handle, void *context, struct error *err)
+{
+    struct event *event =
+        event_new(loop_event_base(loop), device->queues[queue].notify_fd,
+                  EV_READ | EV_PERSIST, handle, context);
+
+    device->queues[queue].notified = event;
+    if (event == NULL || event_add(event, NULL) < 0)
+        return error_set(err, -ENOMEM, "out of memory for the main loop");
+    return 0;
+}
+
 void virtio_device_finish(struct virtio_device *device)
 {
-    for (unsigned i = 0; i < device->ops->queue_count; i++)
-        fd_close(&device->queues[i].notify_fd);
+    for (unsigned i = 0; i < device->ops->queue_count; i++) {
+        struct virtio_device_queue *queue = &device->queues[i];
+
+        if (queue->notified != NULL)
+            event_free(queue->notified);
+        fd_close(&queue->notify_fd);
+    }
     CHECK(pthread_mutex_destroy(&device->lock) == 0);
 }
 
@@ -210,6 +228,12 @@ void virtio_device_notify(struct virtio_device *device, unsigned queue)
     CHECK(written == (ssize_t)sizeof(one) || errno == EAGAIN);
     if (written > 0)
         atomic_fetch_add_explicit(&device->signals_written, one, memory_order_relaxed);
+}
+
+void virtio_device_notify_all(struct virtio_device *device)
+{
+    for (unsigned i = 0; i < device->ops->queue_count; i++)
+        virtio_device_notify(device, i);
 }
 
 void virtio_device_accept_notification(struct virtio_device *device, unsigned queue)

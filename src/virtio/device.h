@@ -14,11 +14,13 @@
 #ifndef HUSK_VIRTIO_DEVICE_H
 #define HUSK_VIRTIO_DEVICE_H
 
+#include <event2/event.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "base/error.h"
+#include "base/loop.h"
 #include "virtio/queue.h"
 
 /* Feature bits of every device (6). */
@@ -74,6 +76,7 @@ struct virtio_device_queue {
     struct virtio_queue ring;
     struct virtio_queue_setup setup; /* what the driver has said; under the lock */
     int notify_fd;                   /* eventfd, non-blocking: written when it notifies */
+    struct event *notified;          /* of virtio_device_watch, or NULL */
     bool is_resetting;               /* begun, not done; under the lock */
 };
 
@@ -97,6 +100,11 @@ struct virtio_device {
 int virtio_device_init(struct virtio_device *device, const struct virtio_ops *ops,
                        void *context, struct memory *memory,
                        struct error *err) MUST_CHECK;
+/* Has the loop call `handle` when the queue's notify_fd is readable; until _finish, which
+ * is on the loop's thread then. */
+int virtio_device_watch(struct virtio_device *device, struct loop *loop, unsigned queue,
+                        event_callback_fn handle, void *context,
+                        struct error *err) MUST_CHECK;
 void virtio_device_finish(struct virtio_device *device);
 
 /* Notifications that have not come by _notify: whoever else knows a notify_fd has
@@ -122,7 +130,7 @@ void virtio_device_config_changed(struct virtio_device *device);
 /* Under the lock: in ops, or after the start. */
 bool virtio_device_has_feature(const struct virtio_device *device, uint64_t feature);
 
-/* ---- for the transport: all but _notify with the device's lock held ---- */
+/* ---- for the transport: all but _notify* with the device's lock held ---- */
 
 uint64_t virtio_device_features(const struct virtio_device *device); /* what is offered */
 void virtio_device_set_driver_features(struct virtio_device *device, unsigned half,
@@ -133,6 +141,8 @@ void virtio_device_set_status(struct virtio_device *device, uint8_t status);
 void virtio_device_enable_queue(struct virtio_device *device, unsigned queue);
 void virtio_device_reset_queue(struct virtio_device *device, unsigned queue);
 void virtio_device_notify(struct virtio_device *device, unsigned queue);
+/* As if the driver had notified each queue: there may be requests already. */
+void virtio_device_notify_all(struct virtio_device *device);
 /* Any size, in or behind the configuration space. */
 uint32_t virtio_device_config_read(struct virtio_device *device, uint32_t offset,
                                    unsigned size);

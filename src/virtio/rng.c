@@ -3,7 +3,6 @@
 #include "virtio/rng.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -20,7 +19,6 @@
 
 struct virtio_rng {
     struct virtio_device device;
-    struct event *notified;
 
     /* Held while the queue is in use, by which stopping waits for that. */
     pthread_mutex_t lock;
@@ -125,12 +123,10 @@ int virtio_rng_create(struct loop *loop, struct memory *memory, struct virtio_rn
         return err->code;
     }
     CHECK(pthread_mutex_init(&created->lock, NULL) == 0);
-    created->notified =
-        event_new(loop_event_base(loop), created->device.queues[QUEUE].notify_fd,
-                  EV_READ | EV_PERSIST, handle_notification, created);
-    if (created->notified == NULL || event_add(created->notified, NULL) < 0) {
+    if (virtio_device_watch(&created->device, loop, QUEUE, handle_notification, created,
+                            err) < 0) {
         virtio_rng_destroy(created);
-        return error_set(err, -ENOMEM, "out of memory for the main loop");
+        return err->code;
     }
     *rng = created;
     return 0;
@@ -140,8 +136,6 @@ void virtio_rng_destroy(struct virtio_rng *rng)
 {
     if (rng == NULL)
         return;
-    if (rng->notified != NULL)
-        event_free(rng->notified);
     virtio_device_finish(&rng->device);
     CHECK(pthread_mutex_destroy(&rng->lock) == 0);
     free(rng);
