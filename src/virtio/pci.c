@@ -409,6 +409,18 @@ static uint32_t config_read(void *context, uint32_t offset, unsigned size)
     return bar ? (uint32_t)bar->ops->read(bar->device, bar_offset, bar_size) : UINT32_MAX;
 }
 
+/* Requests that the driver told of while the device could not look at them are taken when
+ * it can. */
+static void write_registers(struct virtio_pci *pci, uint32_t offset, unsigned size,
+                            uint32_t value)
+{
+    bool was_master = pci_function_is_master(&pci->function);
+
+    pci_function_write(&pci->function, offset, size, value);
+    if (!was_master && virtio_device_is_live(pci->device))
+        virtio_device_notify_all(pci->device);
+}
+
 static void config_write(void *context, uint32_t offset, unsigned size, uint32_t value)
 {
     struct virtio_pci *pci = context;
@@ -417,7 +429,7 @@ static void config_write(void *context, uint32_t offset, unsigned size, uint32_t
     const struct pci_bar *bar;
 
     if (!is_window_data(pci, offset)) {
-        pci_function_write(&pci->function, offset, size, value);
+        write_registers(pci, offset, size, value);
         return;
     }
     bar = window_target(pci, &bar_offset, &bar_size);

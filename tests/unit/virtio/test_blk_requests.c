@@ -519,8 +519,7 @@ static void nothing_is_taken_while_it_may_not_access_memory(void **state)
     }
     assert_int_equal(used_count(guest, 0), 0);
     assert_int_equal(data(guest)[0], 0);
-    guest_config_write(&guest->guest, 0x04, 2, 0x0006);
-    notify(guest, 0);
+    guest_config_write(&guest->guest, 0x04, 2, 0x0006); /* now it looks by itself */
     wait_used(guest, 0, 1);
     assert_pattern(data(guest), 0, 512);
 }

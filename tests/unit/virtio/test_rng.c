@@ -104,6 +104,21 @@ static void request_before_the_start_is_served_at_the_start(void **state)
     assert_int_equal(used(fixture), 1);
 }
 
+static void request_of_a_time_without_memory_is_served_later(void **state)
+{
+    struct fixture *fixture = *state;
+
+    guest_start_driver(&fixture->guest, VIRTIO_F_VERSION_1);
+    guest_config_write(&fixture->guest, 0x04, 2, 0x0002); /* no bus master */
+    ask(fixture, 0, BUFFER, 8);
+    guest_write(&fixture->guest, NOTIFY, 2, 0);
+    turn_loop(fixture);
+    assert_int_equal(used(fixture), 0);
+    guest_config_write(&fixture->guest, 0x04, 2, 0x0006);
+    turn_loop(fixture);
+    assert_int_equal(used(fixture), 1);
+}
+
 static void large_request_gets_less(void **state)
 {
     struct fixture *fixture = *state;
@@ -169,6 +184,7 @@ int main(void)
         RNG_TEST(function_is_a_source_of_entropy),
         RNG_TEST(buffers_are_filled),
         RNG_TEST(request_before_the_start_is_served_at_the_start),
+        RNG_TEST(request_of_a_time_without_memory_is_served_later),
         RNG_TEST(large_request_gets_less),
         RNG_TEST(request_without_room_is_given_back_empty),
         RNG_TEST(nothing_is_written_after_a_reset),
