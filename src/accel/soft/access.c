@@ -158,8 +158,7 @@ static void span_write(struct soft_cpu *cpu, const struct span *span, const uint
             device_access(cpu, piece, copy, true);
         } else {
             copy_whole(piece->host, from, piece->size);
-            atomic_thread_fence(memory_order_seq_cst); /* see code_pages_has */
-            if (!cpu->is_shadow && code_pages_has(&cpu->vm->code_pages, piece->gpa))
+            if (!cpu->is_shadow)
                 code_pages_written(cpu, piece->gpa, piece->size);
         }
         from += piece->size;
@@ -205,10 +204,19 @@ void *soft_lockable_slow(struct soft_cpu *cpu, const struct uop *uop, uint64_t l
 
     if (span.count > 1 || piece->host == NULL)
         return NULL;
-    /* Before the write: this vCPU fetches nothing in between. */
-    if (!cpu->is_shadow && code_pages_has(&cpu->vm->code_pages, piece->gpa))
-        code_pages_will_be_written(cpu, piece->gpa, size);
+    /* What the TLB lets through is looked for by who makes a page code. All else is
+     * looked at when it is done, whatever the page is now. */
+    if (!cpu->is_shadow && soft_writable(cpu, linear, size) == NULL)
+        cpu->locked = (struct code_event){.gpa = piece->gpa, .size = size};
     return piece->host;
+}
+
+void soft_lock_done_slow(struct soft_cpu *cpu)
+{
+    const struct code_event write = cpu->locked;
+
+    cpu->locked.size = 0;
+    code_pages_written(cpu, write.gpa, write.size);
 }
 
 void soft_load_bytes(struct soft_cpu *cpu, const struct uop *uop, uint64_t linear,

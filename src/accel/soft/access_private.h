@@ -50,12 +50,19 @@ static inline void *soft_writable(const struct soft_cpu *cpu, uint64_t linear,
  * pages that once were code. NULL where there is none (devices, page crossings). */
 void *soft_lockable_slow(struct soft_cpu *cpu, const struct uop *uop, uint64_t linear,
                          unsigned size);
+void soft_lock_done_slow(struct soft_cpu *cpu);
 static inline void *soft_lockable(struct soft_cpu *cpu, const struct uop *uop,
                                   uint64_t linear, unsigned size)
 {
     void *host = soft_writable(cpu, linear, size);
 
     return LIKELY(host) ? host : soft_lockable_slow(cpu, uop, linear, size);
+}
+/* Behind the step, before anything else of the instruction can be left undone. */
+static inline void soft_lock_done(struct soft_cpu *cpu)
+{
+    if (!LIKELY(cpu->locked.size == 0))
+        soft_lock_done_slow(cpu);
 }
 
 /* The slow ways: size 1, 2, 4, 8. Any address; page crossing is checked whole before the

@@ -296,10 +296,8 @@ static void write_guest(struct soft_cpu *cpu, uint64_t gpa, const void *from, si
 {
     if (memory_write(cpu->vm->memory, gpa, from, size) < 0)
         return;
-    atomic_thread_fence(memory_order_seq_cst); /* see code_pages_has */
     for (size_t i = 0; i < size; i += sizeof(uint32_t))
-        if (code_pages_has(&cpu->vm->code_pages, gpa + i))
-            code_pages_written(cpu, gpa + i, sizeof(uint32_t));
+        code_pages_written(cpu, gpa + i, sizeof(uint32_t));
 }
 
 /* The pair (tsc, ns) is that of the VM's start, on all vCPUs: their times agree to the

@@ -13,14 +13,32 @@
 #include "base/bytes.h"
 #include "base/check.h"
 
+static void *reserve(size_t size_bytes)
+{
+    void *mapped = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    return mapped == MAP_FAILED ? NULL : mapped;
+}
+
+static void unmap(struct code_pages *pages)
+{
+    if (pages->counts != NULL)
+        (void)munmap((void *)(uintptr_t)pages->counts,
+                     pages->page_count * sizeof(*pages->counts));
+    if (pages->marks != NULL)
+        (void)munmap(pages->marks, pages->page_count * sizeof(*pages->marks));
+    pages->counts = NULL;
+    pages->marks = NULL;
+}
+
 int code_pages_init(struct code_pages *pages, uint64_t memory_limit, struct error *err)
 {
     pages->page_count = (size_t)(memory_limit >> 12);
-    pages->counts =
-        mmap(NULL, pages->page_count * sizeof(*pages->counts), PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (pages->counts == MAP_FAILED) {
-        pages->counts = NULL;
+    pages->counts = reserve(pages->page_count * sizeof(*pages->counts));
+    pages->marks = reserve(pages->page_count * sizeof(*pages->marks));
+    if (pages->counts == NULL || pages->marks == NULL) {
+        unmap(pages);
         return error_set_errno(err, errno, "cannot reserve the map of code pages");
     }
     CHECK(pthread_mutex_init(&pages->lock, NULL) == 0);
@@ -31,8 +49,7 @@ void code_pages_finish(struct code_pages *pages)
 {
     if (pages->counts == NULL)
         return;
-    (void)munmap((void *)(uintptr_t)pages->counts,
-                 pages->page_count * sizeof(*pages->counts));
+    unmap(pages);
     CHECK(pthread_mutex_destroy(&pages->lock) == 0);
 }
 
@@ -82,10 +99,60 @@ void code_pages_add(struct soft_cpu *cpu, uint64_t gpa, enum code_page_unit unit
         announce(cpu->vm, NULL, gpa, X86_PAGE_BYTES);
 }
 
+/* Marks go with the last cache; one that comes meanwhile waits for the lock, and marks
+ * later. */
 void code_pages_remove(struct soft_vm *vm, uint64_t gpa, enum code_page_unit unit)
 {
-    (void)atomic_fetch_sub(&vm->code_pages.counts[gpa >> 12], (uint16_t)unit);
+    struct code_pages *pages = &vm->code_pages;
+
+    CHECK(pthread_mutex_lock(&pages->lock) == 0);
+    if (atomic_fetch_sub(&pages->counts[gpa >> 12], (uint16_t)unit) == (uint16_t)unit)
+        for (size_t i = 0; i < CODE_MARK_WORDS; i++)
+            atomic_store(&pages->marks[gpa >> 12].words[i], 0);
+    CHECK(pthread_mutex_unlock(&pages->lock) == 0);
 }
+
+/* ---- marks ---- */
+
+/* Those of [gpa, gpa + size) in one word of a page. */
+static uint64_t marks_in_word(uint64_t gpa, unsigned size, size_t word)
+{
+    const uint64_t first = gpa % X86_PAGE_BYTES >> CODE_MARK_SHIFT;
+    const uint64_t last = (gpa % X86_PAGE_BYTES + size - 1) >> CODE_MARK_SHIFT;
+    const uint64_t start = max_u64(first, word * 64);
+    const uint64_t end = min_u64(last, word * 64 + 63);
+
+    if (start > end)
+        return 0;
+    return ~UINT64_C(0) >> (63 - (end - start)) << start % 64;
+}
+
+void code_pages_mark(struct code_pages *pages, uint64_t gpa, unsigned size)
+{
+    struct code_marks *marks = &pages->marks[gpa >> 12];
+
+    for (size_t i = 0; i < CODE_MARK_WORDS; i++) {
+        const uint64_t wanted = marks_in_word(gpa, size, i);
+
+        if ((atomic_load(&marks->words[i]) & wanted) != wanted)
+            (void)atomic_fetch_or(&marks->words[i], wanted);
+    }
+    atomic_thread_fence(memory_order_seq_cst); /* before the bytes are read */
+}
+
+bool code_pages_are_marked(const struct code_pages *pages, uint64_t gpa, unsigned size)
+{
+    bool marked = false;
+
+    if (!code_pages_has(pages, gpa))
+        return false;
+    for (size_t i = 0; i < CODE_MARK_WORDS && !marked; i++)
+        marked = (atomic_load(&pages->marks[gpa >> 12].words[i]) &
+                  marks_in_word(gpa, size, i)) != 0;
+    return marked;
+}
+
+/* ---- writes ---- */
 
 static bool is_interpreted(const struct code_pages *pages, uint64_t gpa)
 {
@@ -94,6 +161,9 @@ static bool is_interpreted(const struct code_pages *pages, uint64_t gpa)
 
 void code_pages_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size)
 {
+    atomic_thread_fence(memory_order_seq_cst); /* see code_pages_has */
+    if (!code_pages_are_marked(&cpu->vm->code_pages, gpa, size))
+        return;
     block_cache_written(cpu, gpa, size);
     if (cpu->vm->cpu_count > 1 && is_interpreted(&cpu->vm->code_pages, gpa))
         announce(cpu->vm, cpu, gpa, size);
@@ -116,23 +186,6 @@ void code_pages_settle(struct soft_cpu *cpu)
     soft_tlb_visit_writable_code(cpu, stop_writing);
 }
 
-static void announce_late_write(struct soft_cpu *cpu)
-{
-    if (cpu->late_write.size != 0)
-        code_pages_written(cpu, cpu->late_write.gpa, cpu->late_write.size);
-    cpu->late_write.size = 0;
-}
-
-void code_pages_will_be_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size)
-{
-    block_cache_written(cpu, gpa, size);
-    if (cpu->vm->cpu_count == 1)
-        return;
-    announce_late_write(cpu);
-    cpu->late_write = (struct code_event){.gpa = gpa, .size = size};
-    soft_cpu_attend(cpu, ATTENTION_CODE);
-}
-
 void code_pages_written_by_device(struct soft_vm *vm, uint64_t gpa, uint64_t size_bytes)
 {
     const uint64_t end = gpa + size_bytes;
@@ -142,7 +195,7 @@ void code_pages_written_by_device(struct soft_vm *vm, uint64_t gpa, uint64_t siz
         uint64_t piece_end =
             min_u64(align_down(gpa, X86_PAGE_BYTES) + X86_PAGE_BYTES, end);
 
-        if (code_pages_has(&vm->code_pages, gpa)) {
+        if (code_pages_are_marked(&vm->code_pages, gpa, (unsigned)(piece_end - gpa))) {
             translation_written(vm, gpa, (unsigned)(piece_end - gpa));
             announce(vm, NULL, gpa, (uint32_t)(piece_end - gpa));
         }
@@ -173,7 +226,6 @@ void code_pages_catch_up(struct soft_cpu *cpu)
     struct code_event event;
     bool lost;
 
-    announce_late_write(cpu);
     while (next_event(cpu, &event, &lost)) {
         if (lost) {
             block_cache_empty(cpu->vm, cpu->blocks);

@@ -13,6 +13,12 @@
  * A page counts before its bytes are read. Another vCPU may have a write translation
  * until it next looks around, and may have written meanwhile: whoever finds one then
  * takes the page for written.
+ *
+ * Within such a page, who decodes marks the bytes before reading them, and who writes
+ * looks for marks behind the write and a fence. So either the mark is seen, or the new
+ * bytes are, and a write without marks needs no lock and tells nobody: locks and
+ * variables beside code are no code. Marks are in pieces of 16 bytes, as compilers align
+ * functions; they stay until no cache has a block in the page.
  */
 #ifndef HUSK_SOFT_CODE_PAGES_PRIVATE_H
 #define HUSK_SOFT_CODE_PAGES_PRIVATE_H
@@ -24,6 +30,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "x86/x86.h"
 
 struct soft_cpu;
 struct soft_vm;
@@ -42,8 +49,17 @@ struct code_event {
     uint32_t size; /* bytes written; 0: the page has got code */
 };
 
+#define CODE_MARK_SHIFT 4 /* bytes of a mark, as a power of two */
+#define CODE_MARK_BYTES (1u << CODE_MARK_SHIFT)
+#define CODE_MARK_WORDS (X86_PAGE_BYTES >> CODE_MARK_SHIFT >> 6)
+
+struct code_marks {
+    _Atomic uint64_t words[CODE_MARK_WORDS];
+};
+
 struct code_pages {
     _Atomic uint16_t *counts; /* by page of guest RAM */
+    struct code_marks *marks; /* by page, too */
     size_t page_count;
     pthread_mutex_t lock;
     uint64_t announced; /* number ever; under the lock */
@@ -54,8 +70,8 @@ int code_pages_init(struct code_pages *pages, uint64_t memory_limit,
                     struct error *err) MUST_CHECK;
 void code_pages_finish(struct code_pages *pages); /* accepts an all-zero struct */
 
-/* True if a write to the page must be announced. Any thread. Who has written looks behind
- * a fence, so that either the count is seen here, or the new bytes by who counts. */
+/* True if the page has code. Any thread. Who has written looks behind a fence, so that
+ * either the count is seen here, or the new bytes by who counts. */
 static inline bool code_pages_has(const struct code_pages *pages, uint64_t gpa)
 {
     return gpa >> 12 < pages->page_count &&
@@ -66,11 +82,15 @@ static inline bool code_pages_has(const struct code_pages *pages, uint64_t gpa)
 void code_pages_add(struct soft_cpu *cpu, uint64_t gpa, enum code_page_unit unit);
 void code_pages_remove(struct soft_vm *vm, uint64_t gpa, enum code_page_unit unit);
 
-/* [gpa, gpa + size) inside one page was written by this vCPU. */
-void code_pages_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size);
+/* [gpa, gpa + size) inside one page of RAM, which counts, is about to be read as code. */
+void code_pages_mark(struct code_pages *pages, uint64_t gpa, unsigned size);
 
-/* The same for a write that the instruction in progress is going to do. */
-void code_pages_will_be_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size);
+/* True if some of it is marked, in a page that counts. Behind the write and a fence. */
+bool code_pages_are_marked(const struct code_pages *pages, uint64_t gpa, unsigned size);
+
+/* [gpa, gpa + size) inside one page of RAM was written by this vCPU: if that was code,
+ * blocks are stale, and others are told. */
+void code_pages_written(struct soft_cpu *cpu, uint64_t gpa, unsigned size);
 
 /* The same for RAM that a device has written, across pages. Any thread. */
 void code_pages_written_by_device(struct soft_vm *vm, uint64_t gpa, uint64_t size_bytes);

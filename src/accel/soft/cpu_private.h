@@ -165,7 +165,7 @@ struct soft_cpu {
     _Atomic uint32_t startup_vector;
     _Atomic uint32_t nmis_waiting; /* how many have come and were not taken */
     uint64_t code_events_seen;     /* code_pages.c */
-    struct code_event late_write;  /* done, and to be announced yet; size 0: none */
+    struct code_event locked;      /* written in a step, to be told yet; size 0: none */
     _Atomic uint64_t retired_seen; /* `retired`, as of lately, for other threads */
 
     /* ---- large, and touched as needed ---- */

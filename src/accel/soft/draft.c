@@ -25,18 +25,34 @@ void draft_open(struct draft *draft, struct soft_cpu *cpu, uint64_t gpa, uint32_
     /* No RAM there: reads give ff, and ff ff is undefined. */
     draft->end = draft->page_bytes == NULL ? END_UNDEFINED : END_FALLTHROUGH;
     draft->byte_count = 0;
+    draft->byte_limit = 0;
     if (draft->page_bytes == NULL)
         return;
     draft->page_bytes += gpa % X86_PAGE_BYTES;
-    draft->byte_count =
+    draft->byte_limit =
         (mode & MODE_SINGLE) != 0 ? INSTRUCTION_LIMIT : sizeof(draft->bytes);
-    draft->byte_count = (size_t)min_u64(draft->byte_count, draft->page_left);
-    memcpy(draft->bytes, draft->page_bytes, draft->byte_count);
+    draft->byte_limit = (size_t)min_u64(draft->byte_limit, draft->page_left);
 }
 
 uint16_t draft_bytes(const struct draft *draft)
 {
     return (uint16_t)max_u64(max_u64(draft->used, draft->looked_at), 1);
+}
+
+/* Copies more bytes, up to the next that are marked by themselves. False: there are none.
+ */
+static bool read_more(struct draft *draft)
+{
+    const uint64_t gpa = draft->gpa + draft->byte_count;
+    const size_t more = (size_t)min_u64(CODE_MARK_BYTES - gpa % CODE_MARK_BYTES,
+                                        draft->byte_limit - draft->byte_count);
+
+    if (more == 0)
+        return false;
+    code_pages_mark(&draft->cpu->vm->code_pages, gpa, (unsigned)more);
+    memcpy(draft->bytes + draft->byte_count, draft->page_bytes + draft->byte_count, more);
+    draft->byte_count += more;
+    return true;
 }
 
 /* ---- fetch and decode
@@ -65,10 +81,12 @@ static enum decode_result decode_across(struct draft *draft,
     if (!draft->placed) /* a full arena is noticed soon enough */
         (void)block_cache_claim(cpu, cpu->blocks, next_gpa);
     next = soft_vm_page(cpu->vm, next_gpa);
-    if (next == NULL)
+    if (next == NULL) {
         memset(behind, 0xff, INSTRUCTION_LIMIT); /* as outside RAM is read */
-    else
+    } else {
+        code_pages_mark(&cpu->vm->code_pages, next_gpa, INSTRUCTION_LIMIT);
         memcpy(behind, next + next_gpa % X86_PAGE_BYTES, INSTRUCTION_LIMIT);
+    }
     draft->next_gpa = next_gpa;
     return soft_decode(draft->bytes, draft->byte_count + INSTRUCTION_LIMIT,
                        draft_rip(draft), draft->mode, instruction);
@@ -77,10 +95,12 @@ static enum decode_result decode_across(struct draft *draft,
 bool draft_add(struct draft *draft)
 {
     struct instruction *instruction = &draft->instructions[draft->count];
-    enum decode_result result =
-        soft_decode(draft->bytes + draft->used, draft->byte_count - draft->used,
-                    draft_rip(draft), draft->mode, instruction);
+    enum decode_result result;
 
+    do
+        result = soft_decode(draft->bytes + draft->used, draft->byte_count - draft->used,
+                             draft_rip(draft), draft->mode, instruction);
+    while (result == DECODE_MORE && read_more(draft));
     if (draft->count == 0 && draft->placed) {
         draft->has_moved = (result == DECODE_MORE) != (draft->next_gpa != BLOCK_ONE_PAGE);
         if (draft->has_moved)

@@ -29,7 +29,8 @@ struct draft {
     /* A copy of what is decoded: others may write to the page meanwhile, and what has
      * been judged must be what is used. */
     uint8_t bytes[BLOCK_LIMIT * INSTRUCTION_LIMIT];
-    size_t byte_count;
+    size_t byte_count; /* copied so far, as they are needed */
+    size_t byte_limit;
     bool placed;    /* next_gpa was known before: nothing raises */
     bool has_moved; /* ... and it is wanted nevertheless: the bytes have changed since */
     size_t used;    /* bytes decoded */

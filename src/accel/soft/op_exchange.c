@@ -205,6 +205,7 @@ static void cmpxchg16b(struct soft_cpu *cpu, const struct uop *uop)
                        "+d"(cpu->r[X86_RDX]), "=@ccz"(equal)
                      : "b"(cpu->r[X86_RBX]), "c"(cpu->r[X86_RCX])
                      : "memory");
+        soft_lock_done(cpu);
         set_zero(cpu, equal);
     } else {
         cmpxchg16b_slow(cpu, uop, linear);

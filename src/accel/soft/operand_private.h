@@ -102,6 +102,7 @@ static ALWAYS_INLINE void register_set64(struct soft_cpu *cpu, uint8_t offset,
     {                                                                                    \
         if (!LIKELY((const void *)place != (const void *)cpu->scratch))                  \
             soft_store_slow(cpu, uop, linear, bits / 8, cpu->scratch[0]);                \
+        soft_lock_done(cpu);                                                             \
     }                                                                                    \
     static ALWAYS_INLINE void finish_read##bits(                                         \
         struct soft_cpu *cpu, const struct uop *uop, with_value##bits *then)             \
@@ -151,6 +152,7 @@ static ALWAYS_INLINE void register_set64(struct soft_cpu *cpu, uint8_t offset,
             return;                                                                      \
         }                                                                                \
         locked(cpu, target, source);                                                     \
+        soft_lock_done(cpu);                                                             \
         NEXT(cpu, uop);                                                                  \
     }
 DEFINE_OPERANDS(8)

@@ -9,6 +9,7 @@
  * behind the fault needs them.
  */
 #include "accel/soft/handlers_private.h"
+#include "accel/soft/soft_private.h"
 #include "accel/soft/translator/emit_private.h"
 
 /* Instructions, and conditional branches of which both ways are followed. */
@@ -18,18 +19,27 @@
 struct look {
     struct emitter *e;
     const uint8_t *page;
+    uint64_t page_gpa;
     unsigned instructions_left;
 };
 
 static bool look_decode(struct look *look, uint64_t rip, struct instruction *instruction)
 {
-    size_t at = rip % X86_PAGE_BYTES;
+    const size_t at = rip % X86_PAGE_BYTES;
+    size_t end = at;
+    enum decode_result result;
 
     if (look->instructions_left == 0)
         return false;
     look->instructions_left--;
-    if (soft_decode(look->page + at, X86_PAGE_BYTES - at, rip, look->e->draft->mode,
-                    instruction) != DECODE_OK)
+    do {
+        end = (size_t)align_up(end + 1, CODE_MARK_BYTES);
+        code_pages_mark(&look->e->cpu->vm->code_pages, look->page_gpa + at,
+                        (unsigned)(end - at));
+        result = soft_decode(look->page + at, end - at, rip, look->e->draft->mode,
+                             instruction);
+    } while (result == DECODE_MORE && end < X86_PAGE_BYTES);
+    if (result != DECODE_OK)
         return false;
     look->e->granules |= block_granules(at, instruction->length);
     return true;
@@ -68,6 +78,7 @@ unsigned look_ahead(struct emitter *e, uint64_t target)
 {
     struct look look = {.e = e,
                         .page = e->draft->page_bytes - e->draft->gpa % X86_PAGE_BYTES,
+                        .page_gpa = align_down(e->draft->gpa, X86_PAGE_BYTES),
                         .instructions_left = LOOK_INSTRUCTIONS};
 
     if (e->cpu->lockstep != NULL)

@@ -138,9 +138,72 @@ static void a_locked_write_counts_when_it_is_done(void **state)
     operand = soft_lockable(pair.writer, NULL, OPERAND, 1);
     assert_int_equal(run_guest(&pair), 1);
     put(operand, 2);
-    code_pages_catch_up(pair.writer);
+    soft_lock_done(pair.writer);
     assert_int_equal(run_guest(&pair), 2);
     part(&pair);
+}
+
+/* Its page is not code when the write is checked, and no TLB has it: here because of a
+ * data breakpoint beside it. */
+static void a_locked_write_counts_if_the_page_has_become_code_meanwhile(void **state)
+{
+    struct pair pair;
+    uint8_t *operand;
+
+    make_pair(&pair, *state);
+    pair.writer->dr[0] = GUEST_CODE + 0x800;
+    pair.writer->dr[7] = X86_DR7_FIXED | 0x1 | 0x1 << 16; /* writes, a byte */
+    operand = soft_lockable(pair.writer, NULL, OPERAND, 1);
+    assert_int_equal(run_guest(&pair), 1);
+    code_pages_catch_up(pair.writer);
+    put(operand, 2);
+    soft_lock_done(pair.writer);
+    assert_int_equal(run_guest(&pair), 2);
+    part(&pair);
+}
+
+static void a_write_beside_code_is_nobodys_concern(void **state)
+{
+    static const unsigned distances[] = {64, 256, 1024, 2048, 4095};
+    struct pair pair;
+    struct code_pages *pages;
+    uint64_t announced;
+
+    make_pair(&pair, *state);
+    pages = &pair.fixture->vm.code_pages;
+    assert_int_equal(run_guest(&pair), 1);
+    code_pages_catch_up(pair.writer);
+    announced = pages->announced;
+    for (size_t i = 0; i < ARRAY_SIZE(distances); i++) {
+        put(soft_lockable(pair.writer, NULL, GUEST_CODE + distances[i], 1), 2);
+        soft_lock_done(pair.writer);
+        soft_store8(pair.writer, NULL, GUEST_CODE + distances[i], 3);
+    }
+    assert_int_equal(pages->announced, announced);
+    assert_true(code_pages_has(pages, GUEST_CODE));
+    soft_store8(pair.writer, NULL, OPERAND, 4);
+    assert_int_equal(run_guest(&pair), 4);
+    part(&pair);
+}
+
+/* Each place and size of a write against each of a mark. */
+static void marks_are_found_by_every_write_that_meets_them(void **state)
+{
+    static const unsigned sizes[] = {1, 2, 16, 17, 64, 1024, 1040, 4096};
+    struct soft_fixture *fixture = *state;
+    struct code_pages *pages = &fixture->vm.code_pages;
+
+    for (unsigned at = 0; at < X86_PAGE_BYTES; at += CODE_MARK_BYTES) {
+        code_pages_add(&fixture->cpu, GUEST_DATA, CODE_INTERPRETED);
+        code_pages_mark(pages, GUEST_DATA + at, CODE_MARK_BYTES);
+        for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
+            for (unsigned from = 0; from + sizes[i] <= X86_PAGE_BYTES; from += 8)
+                assert_int_equal(
+                    code_pages_are_marked(pages, GUEST_DATA + from, sizes[i]),
+                    from < at + CODE_MARK_BYTES && at < from + sizes[i]);
+        code_pages_remove(&fixture->vm, GUEST_DATA, CODE_INTERPRETED);
+        assert_false(code_pages_are_marked(pages, GUEST_DATA, X86_PAGE_BYTES));
+    }
 }
 
 #define LAST_BYTE (GUEST_CODE + X86_PAGE_BYTES - 1)
@@ -182,9 +245,11 @@ static void a_draft_is_made_of_bytes_that_were_read_once(void **state)
     GUEST_LOAD(fixture, constant);
     fixture->cpu.rip = GUEST_CODE;
     draft_open(&draft, &fixture->cpu, GUEST_CODE, fixture->cpu.mode);
-    soft_fixture_write(fixture, GUEST_CODE, undefined, sizeof(undefined));
+    assert_true(draft_add(&draft));
+    soft_fixture_write(fixture, draft_rip(&draft), undefined, sizeof(undefined));
     draft_decode(&draft);
-    assert_int_equal(draft.instructions[0].opcode, 0xb8); /* MOV */
+    assert_int_equal(draft.instructions[1].opcode,
+                     constant[draft.instructions[0].length]);
     assert_memory_equal(draft.bytes, constant, draft.used);
 }
 
@@ -195,6 +260,9 @@ int main(void)
         SOFT_TEST(it_counts_also_when_the_writer_has_dropped_its_translation),
         SOFT_TEST(it_counts_also_when_announcements_were_lost),
         SOFT_TEST(a_locked_write_counts_when_it_is_done),
+        SOFT_TEST(a_locked_write_counts_if_the_page_has_become_code_meanwhile),
+        SOFT_TEST(a_write_beside_code_is_nobodys_concern),
+        SOFT_TEST(marks_are_found_by_every_write_that_meets_them),
         SOFT_TEST(a_page_counts_before_it_is_read),
         SOFT_TEST(a_draft_is_made_of_bytes_that_were_read_once),
     };
