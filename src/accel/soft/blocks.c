@@ -221,12 +221,17 @@ static void run_stale(struct soft_cpu *cpu, const struct uop *uop)
     cpu->rip = uop->rip;
 }
 
-static struct block **hash_bucket(struct block_cache *cache, uint64_t gpa, uint64_t rip,
-                                  uint32_t mode)
+static struct block *_Atomic *hash_bucket(struct block_cache *cache, uint64_t gpa,
+                                          uint64_t rip, uint32_t mode)
 {
     uint64_t mixed = (gpa ^ (rip >> 12 << 5) ^ mode) * UINT64_C(0x9e3779b97f4a7c15);
 
     return &cache->hash[(mixed >> 32) % BLOCK_HASH_BUCKETS];
+}
+
+static struct block *in_hash(struct block *_Atomic *link)
+{
+    return atomic_load_explicit(link, memory_order_acquire);
 }
 
 /* Takes away the chain pointers to `block`, which come from blocks of its own page. */
@@ -248,7 +253,7 @@ static void unchain(const struct code_page *page, const struct block *block)
 static void make_stale(struct soft_vm *vm, struct block_cache *cache,
                        const struct code_page *page, struct block *block)
 {
-    struct block **link = hash_bucket(cache, block->gpa, block->rip, block->mode);
+    struct block *_Atomic *link = hash_bucket(cache, block->gpa, block->rip, block->mode);
     struct block_address *address = block_address(cache, block->rip);
 
     if (block->stale)
@@ -257,9 +262,9 @@ static void make_stale(struct soft_vm *vm, struct block_cache *cache,
     if (address->block == block)
         *address = (struct block_address){.block = NULL};
     unchain(page, block);
-    while (*link != block)
-        link = &(*link)->next_in_hash;
-    *link = block->next_in_hash;
+    while (in_hash(link) != block)
+        link = &in_hash(link)->next_in_hash;
+    atomic_store_explicit(link, in_hash(&block->next_in_hash), memory_order_release);
     for (size_t i = 0; i < block->uop_count; i++)
         block->uops[i].run = run_stale;
     if ((block->mode & MODE_TRANSLATED) != 0)
@@ -328,11 +333,11 @@ bool block_still_maps(struct soft_cpu *cpu, const struct block *block)
 
 static struct block *find_in_hash(struct soft_cpu *cpu, uint64_t gpa, uint32_t mode)
 {
-    struct block *block = *hash_bucket(cpu->blocks, gpa, cpu->rip, mode);
+    struct block *block = in_hash(hash_bucket(cpu->blocks, gpa, cpu->rip, mode));
 
     while (block != NULL && (block->gpa != gpa || block->rip != cpu->rip ||
                              block->mode != mode || !block_still_maps(cpu, block)))
-        block = block->next_in_hash;
+        block = in_hash(&block->next_in_hash);
     return block;
 }
 
@@ -340,22 +345,23 @@ struct block *block_cache_find(const struct block_cache *cache, uint64_t gpa,
                                uint64_t rip, uint32_t mode, uint64_t next_gpa)
 {
     struct block *block =
-        *hash_bucket((struct block_cache *)(uintptr_t)cache, gpa, rip, mode);
+        in_hash(hash_bucket((struct block_cache *)(uintptr_t)cache, gpa, rip, mode));
 
     while (block != NULL && (block->gpa != gpa || block->rip != rip ||
                              block->mode != mode || block->next_gpa != next_gpa))
-        block = block->next_in_hash;
+        block = in_hash(&block->next_in_hash);
     return block;
 }
 
 bool block_cache_add(struct soft_cpu *cpu, struct block_cache *cache, struct block *block)
 {
-    struct block **bucket = hash_bucket(cache, block->gpa, block->rip, block->mode);
+    struct block *_Atomic *bucket =
+        hash_bucket(cache, block->gpa, block->rip, block->mode);
 
     if (!note_block(cpu, cache, block))
         return false;
-    block->next_in_hash = *bucket;
-    *bucket = block;
+    atomic_init(&block->next_in_hash, in_hash(bucket));
+    atomic_store_explicit(bucket, block, memory_order_release);
     return true;
 }
 

@@ -39,7 +39,7 @@ struct block {
     uint16_t byte_count;
     uint16_t uop_count;
     _Atomic bool stale; /* its bytes have changed */
-    struct block *next_in_hash;
+    struct block *_Atomic next_in_hash;
     uint64_t granules;           /* of its page: what else it depends on */
     struct translated_code code; /* MODE_TRANSLATED: there are no uops */
     struct block *shadow;        /* the same for the lockstep checker, in pieces */
@@ -78,7 +78,7 @@ struct block_cache {
     uint8_t *arena;
     _Atomic size_t used; /* one thread at a time; others read it */
     uint64_t generation;
-    struct block *hash[BLOCK_HASH_BUCKETS];
+    struct block *_Atomic hash[BLOCK_HASH_BUCKETS];
     struct code_page *pages[BLOCK_PAGE_BUCKETS];
     struct block_address addresses[BLOCK_ADDRESSES];
 };
@@ -130,7 +130,8 @@ bool block_cache_claim(struct soft_cpu *cpu, struct block_cache *cache, uint64_t
 bool block_cache_add(struct soft_cpu *cpu, struct block_cache *cache,
                      struct block *block);
 
-/* The block for code at `gpa`, or NULL. */
+/* The block for code at `gpa`, or NULL. Others may add and drop blocks meanwhile, but not
+ * empty the cache: one that is dropped now may be found still. */
 struct block *block_cache_find(const struct block_cache *cache, uint64_t gpa,
                                uint64_t rip, uint32_t mode, uint64_t next_gpa);
 

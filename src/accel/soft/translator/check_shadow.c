@@ -109,7 +109,7 @@ static struct block *make_piece(struct soft_cpu *cpu, const struct draft *draft,
     return piece;
 }
 
-/* The pieces are a list by next_in_hash. */
+/* The pieces are a list by `shadow`, too. */
 void lockstep_prepare(struct soft_cpu *cpu, struct block *block,
                       const struct draft *draft)
 {
@@ -121,7 +121,7 @@ void lockstep_prepare(struct soft_cpu *cpu, struct block *block,
         *link = make_piece(cpu, draft, &next);
         if (*link == NULL)
             return;
-        link = &(*link)->next_in_hash;
+        link = &(*link)->shadow;
     }
     block->shadow = first;
 }
@@ -146,7 +146,7 @@ static void run_pieces(struct lockstep *lockstep)
     do {
         shadow->budget = 1;
         piece->uops[0].run(shadow, piece->uops);
-        piece = piece->next_in_hash;
+        piece = piece->shadow;
     } while (piece != NULL && shadow->rip == piece->rip);
     lockstep->ahead = piece;
 }
@@ -172,7 +172,7 @@ unsigned shadow_undefined_flags(const struct lockstep *lockstep)
     const struct block *piece = lockstep->block->shadow;
     unsigned undefined = 0;
 
-    for (; piece != lockstep->ahead; piece = piece->next_in_hash)
+    for (; piece != lockstep->ahead; piece = piece->shadow)
         for (size_t i = 0; i < piece->uop_count; i++) {
             const struct form *form = piece->uops[i].form;
 

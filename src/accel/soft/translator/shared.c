@@ -151,23 +151,32 @@ static struct block *make(struct soft_cpu *cpu, const struct block_place *place,
     return NULL;
 }
 
+static struct block *find_at(const struct soft_cpu *cpu, const struct block_place *place,
+                             uint32_t mode)
+{
+    return block_cache_find(cpu->translator->blocks, place->gpa, cpu->rip, mode,
+                            place->next_gpa);
+}
+
+/* Nearly always it has been made, and no lock is needed. */
 struct block *translation_find(struct soft_cpu *cpu)
 {
-    struct translator *translator = cpu->translator;
     const uint32_t mode = cpu->mode | MODE_TRANSLATED;
     struct block *block;
-    bool moved;
+    bool moved = false;
 
     do {
         const struct block_place place = find_place(cpu);
 
+        block = find_at(cpu, &place, mode);
+        if (block != NULL)
+            return block;
         moved = false;
-        translator_lock(translator);
-        block = block_cache_find(translator->blocks, place.gpa, cpu->rip, mode,
-                                 place.next_gpa);
+        translator_lock(cpu->translator);
+        block = find_at(cpu, &place, mode);
         if (block == NULL)
             block = make(cpu, &place, mode, &moved);
-        translator_unlock(translator);
+        translator_unlock(cpu->translator);
     } while (moved);
     return block;
 }

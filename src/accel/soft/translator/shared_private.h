@@ -7,7 +7,9 @@
  * its own jump cache and TLBs; a branch to another page asks the TLB of who runs it
  * whether the page is where the target was found (emit_exit.c).
  *
- * One lock guards all that changes: making blocks, links, staleness, emptying. It is
+ * One lock guards all that changes: making blocks, links, staleness, emptying. Finding a
+ * block needs none: blocks are complete before they can be found, and what is dropped
+ * stays as it is until all is emptied, when nobody is inside. The lock is
  * never held while a walk of page tables may raise, or anything waits. Where an
  * instruction is, and the page that it crosses into, is therefore found out before.
  *
