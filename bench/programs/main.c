@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The programs' server. It says "husk-bench ready", then takes lines from its standard
- * input: the name of a program, which it runs, or "end". It answers with
+ * input: the name of a program, which it runs, or "end". A number behind the name says
+ * how many processes run it at once; the time is then from the first one's start to the
+ * last one's end. It answers with
  *
  *     husk-bench NAME starts
  *     husk-bench NAME NANOSECONDS CHECKSUM PROCESSOR_NANOSECONDS        or
@@ -13,6 +15,7 @@
  * usage: programs [--list]
  */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,45 +105,121 @@ static uint64_t processor_ns(void)
            (uint64_t)(children.ru_utime.tv_usec + children.ru_stime.tv_usec) * 1000;
 }
 
-/* ---- a program ---- */
+/* ---- a program, once or several times at once ---- */
 
-static void run(const struct program *program)
-{
-    uint64_t start_processor_ns;
+#define MAX_TOGETHER 16
+
+/* What a process that runs a program tells the server. */
+struct run_result {
     uint64_t start_ns;
-    uint64_t elapsed_ns;
+    uint64_t end_ns;
     uint64_t sum;
+    uint64_t processor_ns;
+};
+
+/* Begins when all are prepared: the server reads a byte of each, and writes one to each.
+ */
+static _Noreturn void run_in_child(const struct program *program, int go, int results)
+{
+    struct run_result result;
+    uint64_t start_processor_ns;
+    char byte = 0;
 
     if (program->prepare != NULL)
         program->prepare();
-    printf("husk-bench %s starts\n", program->name);
-    (void)fflush(stdout);
+    if (write(results, &byte, 1) != 1 || read(go, &byte, 1) != 1)
+        _exit(EXIT_FAILURE);
     start_processor_ns = processor_ns();
-    start_ns = now_ns();
-    sum = program->run();
-    elapsed_ns = now_ns() - start_ns;
-    printf("husk-bench %s %llu %016llx %llu\n", program->name,
-           (unsigned long long)elapsed_ns, (unsigned long long)sum,
-           (unsigned long long)(processor_ns() - start_processor_ns));
+    result.start_ns = now_ns();
+    result.sum = program->run();
+    result.end_ns = now_ns();
+    result.processor_ns = processor_ns() - start_processor_ns;
+    _exit(write(results, &result, sizeof(result)) == sizeof(result) ? EXIT_SUCCESS
+                                                                    : EXIT_FAILURE);
+}
+
+/* Adds what one process has told. False: what it computed is not what the others did. */
+static bool add_result(struct run_result *all, const struct run_result *one, bool first)
+{
+    if (first) {
+        *all = *one;
+        return true;
+    }
+    all->start_ns = one->start_ns < all->start_ns ? one->start_ns : all->start_ns;
+    all->end_ns = one->end_ns > all->end_ns ? one->end_ns : all->end_ns;
+    all->processor_ns += one->processor_ns;
+    return all->sum == one->sum;
+}
+
+/* Writes of so few bytes come whole (pipe(7)). A process that has failed has said so. */
+static void talk(int go, int results, int count)
+{
+    struct run_result all = {.sum = 0};
+    struct run_result one;
+    char bytes[MAX_TOGETHER] = {0};
+    bool same = true;
+
+    for (int i = 0; i < count; i++)
+        if (read(results, bytes, 1) != 1)
+            return;
+    printf("husk-bench %s starts\n", current);
+    (void)fflush(stdout);
+    if (write(go, bytes, (size_t)count) != count)
+        return;
+    for (int i = 0; i < count; i++) {
+        if (read(results, &one, sizeof(one)) != sizeof(one))
+            return;
+        same &= add_result(&all, &one, i == 0);
+    }
+    if (same)
+        printf("husk-bench %s %llu %016llx %llu\n", current,
+               (unsigned long long)(all.end_ns - all.start_ns),
+               (unsigned long long)all.sum, (unsigned long long)all.processor_ns);
+    else
+        printf("husk-bench %s failed: results differ\n", current);
     (void)fflush(stdout);
 }
 
-/* In a process of its own: each finds memory as the first one did. */
-static void run_in_child(const struct program *program)
+static void wait_for_children(void)
 {
     int status = 0;
-    pid_t pid = fork();
+
+    while (wait(&status) > 0)
+        if (WIFSIGNALED(status))
+            printf("husk-bench %s failed: signal %d\n", current, WTERMSIG(status));
+}
+
+/* In processes of their own: each finds memory as the first one did. */
+static void run_together(const struct program *program, int count)
+{
+    int go[2];
+    int results[2];
+    int started = 0;
 
     current = program->name;
-    if (pid == 0) {
-        run(program);
-        _exit(EXIT_SUCCESS);
+    if (pipe(go) < 0 || pipe(results) < 0)
+        give_up("pipe");
+    while (started < count) {
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            (void)close(go[1]);
+            (void)close(results[0]);
+            run_in_child(program, go[0], results[1]);
+        }
+        if (pid < 0)
+            break;
+        started++;
     }
-    if (pid < 0 || waitpid(pid, &status, 0) != pid)
+    (void)close(go[0]);
+    (void)close(results[1]);
+    if (started == count)
+        talk(go[1], results[0], count);
+    else
         printf("husk-bench %s failed: fork\n", current);
-    else if (WIFSIGNALED(status))
-        printf("husk-bench %s failed: signal %d\n", current, WTERMSIG(status));
-    (void)fflush(stdout);
+    (void)close(go[1]);
+    (void)close(results[0]);
+    wait_for_children();
 }
 
 static const struct program *find(const char *name)
@@ -151,23 +230,36 @@ static const struct program *find(const char *name)
     return NULL;
 }
 
+/* 1 to MAX_TOGETHER. */
+static int read_count(const char *text)
+{
+    long count = strtol(text, NULL, 10);
+
+    return count < 1 ? 1 : count > MAX_TOGETHER ? MAX_TOGETHER : (int)count;
+}
+
 static void serve(void)
 {
     char line[128];
 
+    (void)signal(SIGPIPE, SIG_IGN);
     printf("husk-bench ready\n");
     (void)fflush(stdout);
     while (fgets(line, sizeof(line), stdin) != NULL) {
         const struct program *program;
+        char *count;
 
         line[strcspn(line, "\r\n")] = '\0';
         if (strcmp(line, "end") == 0)
             return;
+        count = strchr(line, ' ');
+        if (count != NULL)
+            *count++ = '\0';
         program = find(line);
         if (program == NULL)
             printf("husk-bench %s failed: there is no such program\n", line);
         else
-            run_in_child(program);
+            run_together(program, count == NULL ? 1 : read_count(count));
         (void)fflush(stdout);
     }
 }

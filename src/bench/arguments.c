@@ -25,6 +25,7 @@ void bench_arguments_append(struct bench_arguments *arguments, const char *const
 enum option {
     OPTION_ACCEL,
     OPTION_MEMORY,
+    OPTION_PROCESSORS,
     OPTION_KERNEL,
     OPTION_INITRAMFS,
     OPTION_CMDLINE,
@@ -32,15 +33,15 @@ enum option {
 };
 
 static const char *const husk_options[OPTION_COUNT] = {
-    [OPTION_ACCEL] = "--accel",     [OPTION_MEMORY] = "--memory",
-    [OPTION_KERNEL] = "--kernel",   [OPTION_INITRAMFS] = "--initrd",
-    [OPTION_CMDLINE] = "--cmdline",
+    [OPTION_ACCEL] = "--accel",      [OPTION_MEMORY] = "--memory",
+    [OPTION_PROCESSORS] = "--cpus",  [OPTION_KERNEL] = "--kernel",
+    [OPTION_INITRAMFS] = "--initrd", [OPTION_CMDLINE] = "--cmdline",
 };
 
 static const char *const peer_options[OPTION_COUNT] = {
-    [OPTION_ACCEL] = "-accel",    [OPTION_MEMORY] = "-m",
-    [OPTION_KERNEL] = "-kernel",  [OPTION_INITRAMFS] = "-initrd",
-    [OPTION_CMDLINE] = "-append",
+    [OPTION_ACCEL] = "-accel",      [OPTION_MEMORY] = "-m",
+    [OPTION_PROCESSORS] = "-smp",   [OPTION_KERNEL] = "-kernel",
+    [OPTION_INITRAMFS] = "-initrd", [OPTION_CMDLINE] = "-append",
 };
 
 static void append_values(struct bench_arguments *arguments,
@@ -48,9 +49,9 @@ static void append_values(struct bench_arguments *arguments,
                           const char *const options[OPTION_COUNT])
 {
     const char *const values[OPTION_COUNT] = {
-        [OPTION_ACCEL] = machine->accel,     [OPTION_MEMORY] = machine->memory_mib,
-        [OPTION_KERNEL] = machine->kernel,   [OPTION_INITRAMFS] = machine->initramfs,
-        [OPTION_CMDLINE] = machine->cmdline,
+        [OPTION_ACCEL] = machine->accel,           [OPTION_MEMORY] = machine->memory_mib,
+        [OPTION_PROCESSORS] = machine->processors, [OPTION_KERNEL] = machine->kernel,
+        [OPTION_INITRAMFS] = machine->initramfs,   [OPTION_CMDLINE] = machine->cmdline,
     };
 
     for (size_t i = 0; i < OPTION_COUNT; i++)

@@ -21,6 +21,7 @@ struct bench_machine {
     const char *type;  /* the peer's -M; NULL: the program is husk */
     const char *accel; /* in the program's words */
     const char *memory_mib;
+    const char *processors; /* their number; NULL: one */
     const char *kernel;
     const char *initramfs;      /* NULL: none */
     const char *cmdline;        /* NULL: none */

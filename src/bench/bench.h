@@ -21,6 +21,7 @@
 #define BENCH_MAX_ACCELS 4
 #define BENCH_MAX_TIERS 4
 #define BENCH_MAX_ENGINES 8
+#define BENCH_MAX_TOGETHER 16
 #define BENCH_MAX_INSTANCE_COUNTS 8
 #define BENCH_MAX_INSTANCES 256
 #define BENCH_MIN_SIZE_BYTES (UINT64_C(16) << 20)
@@ -36,6 +37,7 @@ struct bench_options {
     size_t tier_count;                  /* 0: without that option */
     const char *kernel;                 /* stock kernel to boot; NULL: looked for */
     const char *programs;               /* names, by commas; NULL: all */
+    unsigned together;   /* run programs so many times at once, too; 0: not */
     bool processor_time; /* measure that, not how long it takes by the clock */
     const char *engines[BENCH_MAX_ENGINES]; /* of disks */
     size_t engine_count;

@@ -52,13 +52,17 @@ struct runner {
     const char *beside;
     bool is_peer;
     bool is_host;
+    unsigned together; /* processes at once, each on a processor of its own */
+    char processors[16];
+    char way_together[48];
     char accel_option[64]; /* husk's */
     struct bench_session session;
     char failure[ERROR_TEXT_BYTES]; /* why it cannot be started; "": it can */
 };
 
-/* One for the host and one for the peer beside each accelerator of husk's. */
-#define MAX_RUNNERS (BENCH_MAX_ACCELS * (BENCH_MAX_TIERS + 2))
+/* One for the host and one for the peer beside each accelerator of husk's; once more
+ * with several processes at once. */
+#define MAX_RUNNERS (2 * BENCH_MAX_ACCELS * (BENCH_MAX_TIERS + 2))
 
 struct program {
     const char *name; /* in the report's texts */
@@ -176,7 +180,23 @@ static int check_chosen(struct cpu *cpu, struct error *err)
 
 static void add_runner(struct cpu *cpu, const struct runner *runner)
 {
-    cpu->runners[cpu->runner_count++] = *runner;
+    struct runner *added = &cpu->runners[cpu->runner_count++];
+
+    *added = *runner;
+    added->together = 1;
+    if (cpu->options->together == 0)
+        return;
+    added = &cpu->runners[cpu->runner_count++];
+    *added = *runner;
+    added->together = cpu->options->together;
+    (void)snprintf(added->processors, sizeof(added->processors), "%u", added->together);
+    (void)snprintf(added->way_together, sizeof(added->way_together), "%s%s%u at once",
+                   runner->way, runner->way[0] == '\0' ? "" : " ", added->together);
+}
+
+static const char *way_of(const struct runner *runner)
+{
+    return runner->together > 1 ? runner->way_together : runner->way;
 }
 
 static void add_husk_runner(struct cpu *cpu, const char *accel, const char *tier)
@@ -225,6 +245,7 @@ static void choose_arguments(const struct cpu *cpu, const struct runner *runner,
         .type = runner->is_peer ? runner->way : NULL,
         .accel = runner->is_peer ? runner->accel : runner->accel_option,
         .memory_mib = MEMORY_MIB,
+        .processors = runner->together > 1 ? runner->processors : NULL,
         .kernel = cpu->kernel,
         .initramfs = cpu->initramfs,
         .cmdline = KERNEL_ARGUMENTS};
@@ -291,7 +312,8 @@ static int ask(struct runner *runner, const struct program *program,
     double start_seconds;
     uint64_t start_ns;
 
-    (void)snprintf(start, sizeof(start), "%s\n", program->name);
+    (void)snprintf(start, sizeof(start), "%s%s%s\n", program->name,
+                   runner->together > 1 ? " " : "", runner->processors);
     bench_session_say(session, start);
     (void)snprintf(start, sizeof(start), "husk-bench %s ", program->name);
     if (bench_session_expect(session, start, PROGRAM_TIMEOUT_MS, line, err) < 0)
@@ -345,6 +367,7 @@ static int measure_row(void *context, size_t index, double *value, struct error 
         return err->code;
     *value = cpu->options->processor_time ? answer.processor_seconds * MS_PER_SECOND
                                           : (double)answer.guest_ns / (double)NS_PER_MS;
+    *value /= (double)runner->together;
     return 0;
 }
 
@@ -356,7 +379,7 @@ static int add_row(struct cpu *cpu, struct program *program, struct runner *runn
     const struct bench_row row = {.set = program->set,
                                   .group = program->name,
                                   .program = runner->program,
-                                  .way = runner->way,
+                                  .way = way_of(runner),
                                   .accel = runner->accel,
                                   .beside = runner->beside,
                                   .is_peer = runner->is_peer,

@@ -186,6 +186,19 @@ static int set_programs(struct request *request, const char *value, struct error
     return 0;
 }
 
+static int set_together(struct request *request, const char *value, struct error *err)
+{
+    char *end;
+    unsigned long together = strtoul(value, &end, 10);
+
+    if (value[0] < '0' || value[0] > '9' || *end != '\0' || together < 2 ||
+        together > BENCH_MAX_TOGETHER)
+        return error_set(err, EINVAL, "--together '%s': must be 2 to %d", value,
+                         BENCH_MAX_TOGETHER);
+    request->options.together = (unsigned)together;
+    return 0;
+}
+
 static int set_time(struct request *request, const char *value, struct error *err)
 {
     request->options.processor_time = strcmp(value, "processor") == 0;
@@ -209,6 +222,10 @@ static const struct option {
     {.spelling = "--programs", .value = "LIST", .is_special = true, .set = set_programs},
     {.spelling = "--tier", .value = "LIST", .is_special = true, .set = set_tiers},
     {.spelling = "--time", .value = "WHICH", .is_special = true, .set = set_time},
+    {.spelling = "--together",
+     .value = "NUMBER",
+     .is_special = true,
+     .set = set_together},
     {.spelling = "--engine", .value = "LIST", .is_special = true, .set = set_engines},
     {.spelling = "--instances",
      .value = "LIST",

@@ -23,7 +23,7 @@ import sys
 
 print("husk-bench ready", flush=True)
 for line in sys.stdin:
-    name = line.strip()
+    name = line.split()[0]
     print(f"husk-bench {{name}} starts", flush=True)
     print(f"husk-bench {{name}} {answer} 1000000", flush=True)
 """
@@ -146,6 +146,29 @@ def test_tiers_are_columns_and_options_of_the_accelerator(no_kernel):
     for tier in ("no", "none"):
         assert f"\ninteger, calls, husk {tier}, soft: " in result.stdout
         assert f"soft,tier={tier}" in result.stdout
+
+
+@stock.needs(stock.CLOUD)
+def test_programs_run_together_are_rows_of_their_own():
+    document = bench("--kernel", stock.CLOUD, "--programs", "atomics,spawn", "--together", "2")
+    assert [(row["program"], row["way"], row["failure"], len(row["samples"]))
+            for row in document["rows"]] == [
+        ("host", "native", None, 1), ("host", "native 2 at once", None, 1),
+        ("husk", "", None, 1), ("husk", "2 at once", None, 1)] * 2
+
+
+def test_time_of_programs_run_together_is_shared_among_them(tmp_path, no_kernel):
+    peer = make_peer(tmp_path, PEER.format(answer=f"3000000 {checksum_of('calls')}"))
+    rows = bench("--kernel", no_kernel, "--programs", "calls", "--peer", peer, "--together", "3")["rows"]
+    assert [(row["way"], row["samples"]) for row in rows if row["program"] == "peer"] == [
+        ("q35", [3.0]), ("q35 3 at once", [1.0])]
+
+
+def test_processes_run_together_give_one_answer():
+    lines = subprocess.run([PROGRAMS], input="atomics 3\natomics\nend\n", capture_output=True,
+                           text=True, check=True).stdout.splitlines()
+    together, alone = (line.split() for line in lines if line.count(" ") == 4)
+    assert together[3] == alone[3]  # what they have computed
 
 
 def test_ctrl_c_ends_the_guests_and_shows_what_there_is(tmp_path, no_kernel):

@@ -87,8 +87,8 @@ const struct bench benches[] = {
      .summary = "notes what it is asked for",
      .runs = 10,
      .accels = "soft,kvm",
-     .options =
-         (const char *const[]){"--programs", "--tier", "--time", "--instances", NULL},
+     .options = (const char *const[]){"--programs", "--tier", "--time", "--together",
+                                      "--instances", NULL},
      .run = note,
      .print_table = bench_print_table},
     {.name = "other",
@@ -224,6 +224,23 @@ static void numbers_of_instances_are_a_list(void **state)
     assert_string_equal(err.text, "--instances '1,1,1,1,1,1,1,1,1': more than 8 numbers");
 }
 
+static void programs_run_together_are_a_number_above_one(void **state)
+{
+    static const char *const wrong[] = {"1", "0", "17", "", "two", "-2", "2x"};
+
+    (void)state;
+    assert_int_equal(run("noting", "--together", "16", NULL), EXIT_SUCCESS);
+    assert_int_equal(asked.together, 16);
+    for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+        char expected[64];
+
+        (void)snprintf(expected, sizeof(expected), "--together '%s': must be 2 to 16",
+                       wrong[i]);
+        assert_int_equal(run("noting", "--together", wrong[i], NULL), EXIT_USAGE);
+        assert_string_equal(err.text, expected);
+    }
+}
+
 static void assert_refused(const char *first, const char *second, const char *expected)
 {
     assert_int_equal(run(first, second, NULL), EXIT_USAGE);
@@ -344,6 +361,7 @@ int main(void)
         cmocka_unit_test_setup(options_stand_before_and_behind_the_name, reset),
         cmocka_unit_test_setup(options_of_a_bench_reach_it_and_no_other, reset),
         cmocka_unit_test_setup(numbers_of_instances_are_a_list, reset),
+        cmocka_unit_test_setup(programs_run_together_are_a_number_above_one, reset),
         cmocka_unit_test_setup(a_bench_must_be_named, reset),
         cmocka_unit_test_setup(wrong_options_are_refused_with_the_nearest, reset),
         cmocka_unit_test_setup(wrong_values_are_refused_with_the_range, reset),
