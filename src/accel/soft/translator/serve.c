@@ -21,14 +21,16 @@ static const uint8_t *code_at(const struct soft_cpu *cpu, uint32_t offset)
 static void remember_jump(struct soft_cpu *cpu, const uint8_t *code)
 {
     struct translated_state *state = &cpu->translated;
-    uint32_t index = jump_cache_index(cpu->rip);
+    const uint32_t index = jump_cache_index(cpu->rip);
+    const uint64_t key = cpu->rip ^ state->mode_salt;
+    struct jump_fills *fills = &state->jump_fills[jump_key_half(key)];
 
-    state->jump_keys[index] = cpu->rip ^ state->mode_salt;
+    state->jump_keys[index] = key;
     state->jump_codes[index] = code;
-    if (state->jump_fill_count < JUMP_CACHE_FILL_LIST)
-        state->jump_fills[state->jump_fill_count] = (uint16_t)index;
-    if (state->jump_fill_count <= JUMP_CACHE_FILL_LIST)
-        state->jump_fill_count++;
+    if (fills->count < JUMP_CACHE_FILL_LIST)
+        fills->index[fills->count] = (uint16_t)index;
+    if (fills->count <= JUMP_CACHE_FILL_LIST)
+        fills->count++;
 }
 
 static bool needs_run_loop(const struct soft_cpu *cpu)

@@ -19,8 +19,19 @@ struct soft_cpu;
 #define JUMP_CACHE_ENTRIES (1u << JUMP_CACHE_BITS)
 /* 2^32 divided by the golden ratio: spreads addresses over the entries. */
 #define JUMP_CACHE_FACTOR 0x9e3779b1u
-/* Entries made since it was emptied, so that few need not cost a look at all. */
+/* Entries made for one half of the address space since that was forgotten, so that few
+ * need not cost a look at all. */
 #define JUMP_CACHE_FILL_LIST 512
+struct jump_fills {
+    uint32_t count; /* > JUMP_CACHE_FILL_LIST: the list is incomplete */
+    uint16_t index[JUMP_CACHE_FILL_LIST];
+};
+
+/* Which half a key is of: its top bit is its address's, since the mode is below that. */
+static inline unsigned jump_key_half(uint64_t key)
+{
+    return (unsigned)(key >> 63);
+}
 
 static inline uint32_t jump_cache_index(uint64_t rip)
 {
@@ -55,10 +66,9 @@ struct translated_state {
         uint64_t entry; /* its offset */
         uint64_t page;
     } last_fill;
-    uint8_t vectors_resident; /* see vectors_private.h */
-    uint8_t interpret_next;   /* the next block is the interpreter's */
-    uint32_t jump_fill_count; /* > JUMP_CACHE_FILL_LIST: the list is incomplete */
-    uint16_t jump_fills[JUMP_CACHE_FILL_LIST];
+    uint8_t vectors_resident;        /* see vectors_private.h */
+    uint8_t interpret_next;          /* the next block is the interpreter's */
+    struct jump_fills jump_fills[2]; /* of the lower and the upper half */
     uint64_t jump_keys[JUMP_CACHE_ENTRIES];
     const uint8_t *jump_codes[JUMP_CACHE_ENTRIES];
 };

@@ -170,35 +170,20 @@ bool translator_run(struct soft_cpu *cpu)
 
 /* ---- the jump cache ---- */
 
-static void forget_jumps(struct translated_state *state)
+/* An entry in the list may meanwhile be one of the other half. */
+static void forget_half(struct translated_state *state, unsigned half)
 {
-    if (state->jump_fill_count > JUMP_CACHE_FILL_LIST)
-        memset(state->jump_keys, 0, sizeof(state->jump_keys));
-    else
-        for (uint32_t i = 0; i < state->jump_fill_count; i++)
-            state->jump_keys[state->jump_fills[i]] = 0;
-    state->jump_fill_count = 0;
-}
+    struct jump_fills *fills = &state->jump_fills[half];
+    const bool complete = fills->count <= JUMP_CACHE_FILL_LIST;
+    const uint32_t count = complete ? fills->count : JUMP_CACHE_ENTRIES;
 
-/* The mode's salt is below bit 63 (see state_private.h), so that the key's top bit is the
- * address's. */
-static void forget_lower_jumps(struct translated_state *state)
-{
-    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t *key = &state->jump_keys[complete ? fills->index[i] : i];
 
-    if (state->jump_fill_count > JUMP_CACHE_FILL_LIST) {
-        forget_jumps(state);
-        return;
-    }
-    for (uint32_t i = 0; i < state->jump_fill_count; i++) {
-        uint64_t *key = &state->jump_keys[state->jump_fills[i]];
-
-        if (*key >> 63 == 0)
+        if (jump_key_half(*key) == half)
             *key = 0;
-        else
-            state->jump_fills[kept++] = state->jump_fills[i];
     }
-    state->jump_fill_count = kept;
+    fills->count = 0;
 }
 
 void translator_forget(struct soft_cpu *cpu, bool upper_half)
@@ -206,8 +191,7 @@ void translator_forget(struct soft_cpu *cpu, bool upper_half)
     struct translated_state *state = &cpu->translated;
 
     vectors_save(cpu);
+    forget_half(state, 0);
     if (upper_half)
-        forget_jumps(state);
-    else
-        forget_lower_jumps(state);
+        forget_half(state, 1);
 }
