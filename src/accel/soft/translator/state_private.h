@@ -15,13 +15,13 @@ struct soft_cpu;
 
 /* The jump cache: where indirect branches find the code for an address. An empty key is
  * 0, which no address has (its mode is in the upper bits: see mode_salt). */
-#define JUMP_CACHE_BITS 12
+#define JUMP_CACHE_BITS 14
 #define JUMP_CACHE_ENTRIES (1u << JUMP_CACHE_BITS)
 /* 2^32 divided by the golden ratio: spreads addresses over the entries. */
 #define JUMP_CACHE_FACTOR 0x9e3779b1u
 /* Entries made for one half of the address space since that was forgotten, so that few
  * need not cost a look at all. */
-#define JUMP_CACHE_FILL_LIST 512
+#define JUMP_CACHE_FILL_LIST 2048
 struct jump_fills {
     uint32_t count; /* > JUMP_CACHE_FILL_LIST: the list is incomplete */
     uint16_t index[JUMP_CACHE_FILL_LIST];
