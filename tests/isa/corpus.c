@@ -2,19 +2,14 @@
 /* Instructions of existing programs; see corpus.h. */
 #include "corpus.h"
 
-#include <elf.h>
-#include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/check.h"
-#include "image/image.h"
 #include "shape.h"
+#include "text.h"
 #include "window.h"
 
 #define CODE_PLACE (WINDOW_CODE + 0x100)
@@ -122,8 +117,9 @@ static void try(struct corpus *corpus, const uint8_t *text,
 
 /* ---- text ---- */
 
-static void sweep(struct corpus *corpus, const uint8_t *text, size_t size)
+static void sweep(void *context, const uint8_t *text, size_t size)
 {
+    struct corpus *corpus = context;
     size_t at = 0;
 
     while (at < size) {
@@ -141,75 +137,14 @@ static void sweep(struct corpus *corpus, const uint8_t *text, size_t size)
     }
 }
 
-static void sweep_sections(struct corpus *corpus, const uint8_t *file, size_t size)
-{
-    const Elf64_Ehdr *header = (const void *)file;
-    const Elf64_Shdr *sections;
-
-    if (size < sizeof(*header) || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
-        header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != EM_X86_64 ||
-        !range_within(header->e_shoff, header->e_shnum * sizeof(*sections), size))
-        return;
-    sections = (const void *)(file + header->e_shoff);
-    for (unsigned i = 0; i < header->e_shnum; i++)
-        if (sections[i].sh_type == SHT_PROGBITS &&
-            (sections[i].sh_flags & SHF_EXECINSTR) != 0 &&
-            range_within(sections[i].sh_offset, sections[i].sh_size, size))
-            sweep(corpus, file + sections[i].sh_offset, sections[i].sh_size);
-}
-
-static void run_program(struct corpus *corpus, const char *path, int fd, size_t size)
-{
-    void *file = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-
-    CHECK(file != MAP_FAILED);
-    sweep_sections(corpus, file, size);
-    printf("corpus: %s: %u kinds of instructions, %lu bytes that are none\n", path,
-           corpus->kind_count, corpus->undecoded);
-    CHECK(munmap(file, size) == 0);
-}
-
-static bool is_elf(int fd)
-{
-    char magic[SELFMAG];
-
-    return pread(fd, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
-           memcmp(magic, ELFMAG, SELFMAG) == 0;
-}
-
-static void run_kernel(struct corpus *corpus, const char *path, int fd, size_t size)
-{
-    static const struct image_cache_options options = {.directory = NULL};
-    struct source source = source_from_fd(fd, size);
-    struct image_cache_result inside = {.fd = -1};
-    struct error err = ERROR_NONE;
-    struct image image;
-
-    if (image_describe(&source, &image, &err) != 0 ||
-        image_cache_open(&source, &image.payload, &options, &inside, &err) != 0) {
-        printf("corpus: skipped, %s: %s\n", path, err.text);
-        return;
-    }
-    run_program(corpus, path, inside.fd, inside.size_bytes);
-    (void)close(inside.fd);
-}
-
 void corpus_run(struct bench *bench, const char *path, unsigned states, const char *form)
 {
     static struct corpus corpus;
-    struct stat status;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-    if (fd < 0 || fstat(fd, &status) < 0) {
-        printf("corpus: %s: skipped, cannot be read\n", path);
-        return;
-    }
     corpus = (struct corpus){.bench = bench, .states = states, .form = form};
-    if (is_elf(fd))
-        run_program(&corpus, path, fd, (size_t)status.st_size);
-    else
-        run_kernel(&corpus, path, fd, (size_t)status.st_size);
-    (void)close(fd);
+    text_visit(path, sweep, &corpus);
+    printf("corpus: %s: %u kinds of instructions, %lu bytes that are none\n", path,
+           corpus.kind_count, corpus.undecoded);
 }
 
 void corpus_run_kernels(struct bench *bench, unsigned states, const char *form)
