@@ -4,14 +4,18 @@
  * tables. Nothing they do may crash the processor, keep it from leaving when it is
  * kicked, or touch memory that is not theirs (what the address sanitizer and the guard
  * pages around guest memory find). Each ends by a triple fault or by the kick.
+ *
+ * With --cpus N several processors are in one guest. They share its memory, and half of
+ * them begin with the tables, and often at the place, of the first: so they write to each
+ * other's code. Such a run is not the same twice.
  */
 #include <getopt.h>
 #include <inttypes.h>
-#include <signal.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "accel/accel.h"
@@ -27,19 +31,33 @@
 
 #define CODE_PAGES 64 /* that guests' code is copied from */
 
-#define BUDGET_US 2000     /* of a guest */
-#define STUCK_ALARMS 10000 /* 20 seconds */
+#define BUDGET_US 2000    /* of a guest */
+#define STUCK_KICKS 10000 /* 20 seconds */
 
 extern const struct accel_ops accel_soft; /* soft.c */
+
+#define MAX_PROCESSORS 4
+
+struct processor {
+    struct random random; /* of its devices: each thread has its own */
+    struct irq_source irq;
+    struct accel_vcpu *vcpu;
+    bool shut_down;
+};
 
 struct arena {
     struct random random;
     struct memory *memory;
     uint8_t *bytes; /* guest-physical 0 */
     struct accel_vm *vm;
-    struct accel_vcpu *vcpu;
-    struct irq_source irq;
+    struct processor processors[MAX_PROCESSORS];
+    uint32_t processor_count;
     struct accel_machine machine;
+    pthread_t kicker;
+    pthread_mutex_t lock; /* of what follows */
+    bool runs;            /* a guest */
+    unsigned kicks;       /* since it began */
+    _Atomic bool ends;    /* there will be no more */
     uint8_t code[CODE_PAGES][X86_PAGE_BYTES];
     uint64_t seed;
     char name[80]; /* the command that runs the guest again */
@@ -52,16 +70,16 @@ struct arena {
 
 static int random_interrupt(void *context)
 {
-    struct arena *arena = context;
+    struct processor *processor = context;
 
-    return random_chance(&arena->random, 4) ? (int)random_below(&arena->random, 256) : -1;
+    return random_chance(&processor->random, 4)
+               ? (int)random_below(&processor->random, 256)
+               : -1;
 }
 
 static bool random_msr_read(void *context, uint32_t index, uint64_t *value)
 {
-    struct arena *arena = context;
-
-    *value = random_u64(&arena->random);
+    *value = random_u64(&((struct processor *)context)->random);
     return (index & 1) != 0;
 }
 
@@ -75,10 +93,8 @@ static bool random_msr_write(void *context, uint32_t index, uint64_t value)
 static bool random_register_read(void *context, uint64_t gpa, unsigned size,
                                  uint64_t *value)
 {
-    struct arena *arena = context;
-
     (void)size;
-    *value = random_u64(&arena->random);
+    *value = random_u64(&((struct processor *)context)->random);
     return gpa >> 12 == 0xfee00;
 }
 
@@ -93,7 +109,7 @@ static bool random_register_write(void *context, uint64_t gpa, unsigned size,
 
 static uint8_t random_priority(void *context)
 {
-    return (uint8_t)random_below(&((struct arena *)context)->random, 16);
+    return (uint8_t)random_below(&((struct processor *)context)->random, 16);
 }
 
 static void set_priority(void *context, uint8_t priority)
@@ -108,9 +124,9 @@ static void random_device(void *context, uint32_t cpu_index, uint64_t address,
     struct arena *arena = context;
 
     (void)address;
-    CHECK(cpu_index == 0 && size >= 1 && size <= 8);
+    CHECK(cpu_index < arena->processor_count && size >= 1 && size <= 8);
     if (!write)
-        random_bytes(&arena->random, data, size);
+        random_bytes(&arena->processors[cpu_index].random, data, size);
 }
 
 static void random_port(void *context, uint32_t cpu_index, uint16_t port, unsigned size,
@@ -132,8 +148,7 @@ static void wake_up(void *context)
 
 static const struct irq_source *the_irq_source(void *context, uint32_t cpu_index)
 {
-    (void)cpu_index;
-    return &((struct arena *)context)->irq;
+    return &((struct arena *)context)->processors[cpu_index].irq;
 }
 
 /* ---- random guests ---- */
@@ -365,110 +380,193 @@ static void prolong(struct arena *arena, struct cpu_state *state)
 
 /* ---- runs ---- */
 
-static struct arena *volatile running;
-static volatile unsigned alarms; /* since the guest began */
-
 static void say(const char *text)
 {
     (void)!write(STDERR_FILENO, text, strlen(text));
 }
 
-/* The budget is used up: kicks, again and again. */
-static void on_alarm(int signal_number)
+/* Kicks all that run. */
+static void kick(struct arena *arena)
 {
-    struct arena *arena = running;
-
-    (void)signal_number;
-    if (arena == NULL)
-        return;
-    if (alarms++ == STUCK_ALARMS) {
+    CHECK(pthread_mutex_lock(&arena->lock) == 0);
+    if (arena->runs && arena->kicks++ == STUCK_KICKS) {
         say(arena->name);
         say(": the processor does not leave when it is kicked\n");
         abort();
     }
-    accel_soft.vcpu_kick(arena->vcpu);
+    for (uint32_t i = 0; arena->runs && i < arena->processor_count; i++)
+        accel_soft.vcpu_kick(arena->processors[i].vcpu);
+    CHECK(pthread_mutex_unlock(&arena->lock) == 0);
 }
 
-static void start_timer(void)
+/* A guest's budget is used up: kicks, again and again. By a thread: a signal would wait
+ * under the thread sanitizer. */
+static void *run_kicks(void *context)
 {
-    const struct itimerval timer = {{0, BUDGET_US}, {0, BUDGET_US}};
-    const struct sigaction action = {.sa_handler = on_alarm};
+    struct arena *arena = context;
 
-    CHECK(sigaction(SIGALRM, &action, NULL) == 0);
-    CHECK(setitimer(ITIMER_REAL, &timer, NULL) == 0);
+    while (!arena->ends) {
+        (void)usleep(BUDGET_US);
+        kick(arena);
+    }
+    return NULL;
 }
 
-static void run_until_kicked(struct arena *arena)
+static void set_runs(struct arena *arena, bool runs)
 {
+    CHECK(pthread_mutex_lock(&arena->lock) == 0);
+    arena->runs = runs;
+    arena->kicks = 0;
+    CHECK(pthread_mutex_unlock(&arena->lock) == 0);
+}
+
+static void *run_until_kicked(void *context)
+{
+    struct processor *processor = context;
     struct vcpu_exit exit = {.kind = VCPU_EXIT_FAILED};
 
-    alarms = 0;
-    running = arena;
-    accel_soft.vcpu_run(arena->vcpu, &exit);
-    running = NULL;
+    accel_soft.vcpu_run(processor->vcpu, &exit);
     CHECK(exit.kind == VCPU_EXIT_KICKED || exit.kind == VCPU_EXIT_SHUTDOWN);
-    arena->shutdowns += exit.kind == VCPU_EXIT_SHUTDOWN;
+    processor->shut_down = exit.kind == VCPU_EXIT_SHUTDOWN;
+    return NULL;
+}
+
+/* The first processor runs on this thread. */
+static void run_processors(struct arena *arena)
+{
+    pthread_t threads[MAX_PROCESSORS];
+
+    set_runs(arena, true);
+    for (uint32_t i = 1; i < arena->processor_count; i++)
+        CHECK(pthread_create(&threads[i], NULL, run_until_kicked,
+                             &arena->processors[i]) == 0);
+    (void)run_until_kicked(&arena->processors[0]);
+    for (uint32_t i = 1; i < arena->processor_count; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    set_runs(arena, false);
+}
+
+/* A processor of its own, or one that begins as the first did, somewhere else. */
+static void state_beside(struct arena *arena, const struct cpu_state *first,
+                         struct cpu_state *state)
+{
+    struct random *random = &arena->random;
+
+    if (random_chance(random, 2)) {
+        random_state(random, state);
+        prolong(arena, state);
+        return;
+    }
+    *state = *first;
+    if (random_chance(random, 2))
+        state->rip = random_gpa(random);
+    for (unsigned i = 0; i < X86_REGISTER_COUNT; i++)
+        if (random_chance(random, 2))
+            state->registers[i] = random_gpa(random) + random_below(random, 4096);
+    state->registers[X86_RSP] = random_gpa(random) + X86_PAGE_BYTES / 2;
+}
+
+static void set_up(struct arena *arena)
+{
+    struct cpu_state first;
+    struct cpu_state state;
+    struct error err = {0};
+
+    for (uint32_t i = 0; i < arena->processor_count; i++) {
+        struct processor *processor = &arena->processors[i];
+
+        processor->random.state = random_u64(&arena->random);
+        CHECK(accel_soft.vcpu_create(arena->vm, i, &processor->vcpu, &err) == 0);
+    }
+    fill_memory(arena);
+    random_state(&arena->random, &first);
+    prolong(arena, &first);
+    for (uint32_t i = 0; i < arena->processor_count; i++) {
+        state = first;
+        if (i > 0)
+            state_beside(arena, &first, &state);
+        CHECK(accel_soft.set_state(arena->processors[i].vcpu, &state, &err) == 0);
+    }
 }
 
 static void run_guest(struct arena *arena, uint64_t number)
 {
-    struct soft_cpu *cpu;
-    struct cpu_state state;
-    struct error err = {0};
-
     (void)snprintf(arena->name, sizeof(arena->name),
-                   "enemy --seed %" PRIu64 " --first %" PRIu64, arena->seed, number);
+                   "enemy --cpus %" PRIu32 " --seed %" PRIu64 " --first %" PRIu64,
+                   arena->processor_count, arena->seed, number);
     arena->random.state = arena->seed + (number << 20);
     /* By turns; of struct accel_vm, it is the first member. */
     ((struct soft_vm *)(void *)arena->vm)->tier =
         number % 2 == 0 ? ACCEL_TIER_TRANSLATOR : ACCEL_TIER_INTERPRETER;
-    CHECK(accel_soft.vcpu_create(arena->vm, 0, &arena->vcpu, &err) == 0);
-    fill_memory(arena);
-    random_state(&arena->random, &state);
-    prolong(arena, &state);
-    CHECK(accel_soft.set_state(arena->vcpu, &state, &err) == 0);
-    cpu = (struct soft_cpu *)(void *)arena->vcpu; /* its only member */
-    run_until_kicked(arena);
-    arena->instructions += cpu->retired;
+    set_up(arena);
+    run_processors(arena);
     arena->guests++;
-    accel_soft.vcpu_destroy(arena->vcpu);
+    for (uint32_t i = 0; i < arena->processor_count; i++) {
+        struct processor *processor = &arena->processors[i];
+        /* Its only member. */
+        const struct soft_cpu *cpu = (const struct soft_cpu *)(void *)processor->vcpu;
+
+        arena->instructions += cpu->retired;
+        arena->shutdowns += processor->shut_down;
+        accel_soft.vcpu_destroy(processor->vcpu);
+    }
 }
 
-static void arena_create(struct arena *arena, uint64_t seed)
+/* Guests race in their memory, which is their own affair: not for the thread sanitizer
+ * to tell. Only its library has this. */
+void AnnotateBenignRaceSized(const char *file, int line, const volatile void *at,
+                             size_t size, const char *why) __attribute__((weak));
+
+static struct irq_source random_irq_source(struct processor *processor)
+{
+    return (struct irq_source){.context = processor,
+                               .acknowledge = random_interrupt,
+                               .read_msr = random_msr_read,
+                               .write_msr = random_msr_write,
+                               .read = random_register_read,
+                               .write = random_register_write,
+                               .get_priority = random_priority,
+                               .set_priority = set_priority,
+                               .fall_asleep = fall_asleep,
+                               .wake_up = wake_up};
+}
+
+static void arena_create(struct arena *arena, uint64_t seed, uint32_t processors)
 {
     static const struct memory_span span = {0, MEMORY_BYTES};
     static const struct memory_options memory_options = {.prefault = true};
-    struct accel_vm_options options = {.cpu_count = 1, .machine = &arena->machine};
+    struct accel_vm_options options = {.cpu_count = processors,
+                                       .machine = &arena->machine};
     struct error err = {0};
 
     *arena = (struct arena){
         .random = {seed},
         .seed = seed,
-        .irq = {.context = arena,
-                .acknowledge = random_interrupt,
-                .read_msr = random_msr_read,
-                .write_msr = random_msr_write,
-                .read = random_register_read,
-                .write = random_register_write,
-                .get_priority = random_priority,
-                .set_priority = set_priority,
-                .fall_asleep = fall_asleep,
-                .wake_up = wake_up},
+        .processor_count = processors,
         .machine = {.context = arena,
                     .port = random_port,
                     .mmio = random_device,
                     .irq_source = the_irq_source},
     };
+    for (uint32_t i = 0; i < processors; i++)
+        arena->processors[i].irq = random_irq_source(&arena->processors[i]);
     CHECK(memory_create(&span, 1, &memory_options, &arena->memory, &err) == 0);
     CHECK(accel_soft.vm_create(&options, arena->memory, &arena->vm, &err) == 0);
     arena->bytes = memory_slice(arena->memory, 0, MEMORY_BYTES);
     CHECK(arena->bytes != NULL);
+    if (AnnotateBenignRaceSized != NULL)
+        AnnotateBenignRaceSized(__FILE__, __LINE__, arena->bytes, MEMORY_BYTES, "guest");
     for (size_t i = 0; i < CODE_PAGES; i++)
         make_code(arena, arena->code[i]);
+    CHECK(pthread_mutex_init(&arena->lock, NULL) == 0);
+    CHECK(pthread_create(&arena->kicker, NULL, run_kicks, arena) == 0);
 }
 
 static void arena_destroy(struct arena *arena)
 {
+    arena->ends = true;
+    CHECK(pthread_join(arena->kicker, NULL) == 0);
+    CHECK(pthread_mutex_destroy(&arena->lock) == 0);
     accel_soft.vm_destroy(arena->vm);
     memory_destroy(arena->memory);
 }
@@ -478,26 +576,33 @@ int main(int argc, char **argv)
     static const struct option known[] = {{"seconds", required_argument, NULL, 't'},
                                           {"seed", required_argument, NULL, 's'},
                                           {"first", required_argument, NULL, 'f'},
+                                          {"cpus", required_argument, NULL, 'c'},
                                           {NULL, 0, NULL, 0}};
     static struct arena arena;
-    uint64_t seconds = 10, seed = 1, number = 0;
+    uint64_t seconds = 10, seed = 1, number = 0, processors = 1;
     uint64_t end;
     int option;
 
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
         if (option == '?') {
-            (void)fprintf(stderr, "usage: enemy [--seconds N] [--seed S] [--first N]\n");
+            (void)fprintf(stderr, "usage: enemy [--seconds N] [--seed S] [--first N] "
+                                  "[--cpus N]\n");
             return 2;
         }
         if (option == 't')
             seconds = strtoull(optarg, NULL, 0);
         else if (option == 's')
             seed = strtoull(optarg, NULL, 0);
+        else if (option == 'c')
+            processors = strtoull(optarg, NULL, 0);
         else
             number = strtoull(optarg, NULL, 0);
     }
-    arena_create(&arena, seed);
-    start_timer();
+    if (processors < 1 || processors > MAX_PROCESSORS) {
+        (void)fprintf(stderr, "--cpus: 1 to %d\n", MAX_PROCESSORS);
+        return 2;
+    }
+    arena_create(&arena, seed, (uint32_t)processors);
     end = clock_monotonic_ns() + seconds * NS_PER_SECOND;
     while (clock_monotonic_ns() < end)
         run_guest(&arena, number++);
