@@ -12,10 +12,21 @@
 #define ENTRY_GLOBAL 0x1u
 
 /* Whatever takes an entry away, or its write tag, takes these. */
-static void forget_stack_pages(struct soft_mmu *mmu)
+static void forget_copies(struct soft_mmu *mmu)
 {
-    for (size_t kind = 0; kind < ARRAY_SIZE(mmu->stack_pages); kind++)
+    for (size_t kind = 0; kind < ARRAY_SIZE(mmu->stack_pages); kind++) {
         mmu->stack_pages[kind].limit = 0;
+        for (size_t slot = 0; slot < LOOP_PAGES; slot++) {
+            mmu->loop_pages[kind][false][slot].limit = 0;
+            mmu->loop_pages[kind][true][slot].limit = 0;
+        }
+    }
+}
+
+static void forget_copy(struct page_copy *copy, uint64_t tag)
+{
+    if (copy->tag == tag)
+        copy->limit = 0;
 }
 
 /* What makes place for another page takes its copy along: who looks for pages that may be
@@ -23,8 +34,15 @@ static void forget_stack_pages(struct soft_mmu *mmu)
 static void replace_entry(struct soft_mmu *mmu, enum tlb_kind kind, size_t index,
                           struct tlb_entry with)
 {
-    if (mmu->stack_pages[kind].tag == mmu->entries[kind][index].write_tag)
-        mmu->stack_pages[kind].limit = 0;
+    const struct tlb_entry *entry = &mmu->entries[kind][index];
+
+    if (kind < TLB_FETCH_SUPERVISOR) {
+        forget_copy(&mmu->stack_pages[kind], entry->write_tag);
+        for (size_t slot = 0; slot < LOOP_PAGES; slot++) {
+            forget_copy(&mmu->loop_pages[kind][false][slot], entry->read_tag);
+            forget_copy(&mmu->loop_pages[kind][true][slot], entry->write_tag);
+        }
+    }
     mmu->entries[kind][index] = with;
 }
 
@@ -195,7 +213,7 @@ void soft_tlb_flush_all(struct soft_cpu *cpu)
     struct soft_mmu *mmu = &cpu->mmu;
 
     code_pages_settle(cpu);
-    forget_stack_pages(mmu);
+    forget_copies(mmu);
     for (size_t kind = 0; kind < TLB_KINDS; kind++) {
         flush_fills(mmu, kind, false);
         flush_fills(mmu, kind, true);
@@ -229,7 +247,7 @@ void soft_tlb_flush_non_global(struct soft_cpu *cpu)
     bool upper = has_upper_code(mmu);
 
     code_pages_settle(cpu);
-    forget_stack_pages(mmu);
+    forget_copies(mmu);
     for (size_t kind = 0; kind < TLB_KINDS; kind++)
         flush_fills(mmu, kind, false);
     if (upper)
@@ -315,7 +333,7 @@ void soft_tlb_flush_page(struct soft_cpu *cpu, uint64_t linear)
     size_t index = (linear >> 12) & (TLB_ENTRIES - 1);
 
     code_pages_settle(cpu);
-    forget_stack_pages(mmu);
+    forget_copies(mmu);
     if (was_fetched(mmu, linear))
         block_cache_forget_addresses(cpu);
     for (size_t kind = 0; kind < TLB_KINDS; kind++)
@@ -375,7 +393,7 @@ bool soft_tlb_protect_code(struct soft_cpu *cpu, uint64_t gpa)
     uint64_t page = (uint64_t)(uintptr_t)soft_vm_page(cpu->vm, gpa);
     bool any = false;
 
-    forget_stack_pages(&cpu->mmu);
+    forget_copies(&cpu->mmu);
     for (size_t kind = 0; kind < TLB_FETCH_SUPERVISOR; kind++)
         any |= protect_kind(&cpu->mmu, kind, page);
     return any;

@@ -65,19 +65,25 @@ struct tlb_fills {
  * page. */
 #define TLB_LARGE_BITS 8192
 
-/* The page of the stack's top: an entry that may be written to, once more, where code
- * finds it without an index. It serves eight bytes at `linear` if linear - tag < limit;
- * that is 0 if there is none. Variables on the stack are looked up as all else: a frame
- * that lies in two pages would have this one change all the time. */
-struct stack_page {
+/* An entry once more, where code finds it without an index. It serves an access, not
+ * longer than what is said beside it, at `linear` if linear - tag < limit; that is 0 if
+ * there is none. */
+struct page_copy {
     uint64_t tag;
     uint64_t limit;
     uint64_t page;
 };
 #define STACK_TOP_BYTES 8
 
+/* Copies for what loops go through. */
+#define LOOP_PAGES 4
+#define LOOP_BYTES 16
+
 struct soft_mmu {
-    struct stack_page stack_pages[TLB_FETCH_SUPERVISOR];
+    /* The page of the stack's top, to write. Variables on the stack are looked up as all
+     * else: a frame that lies in two pages would have this one change all the time. */
+    struct page_copy stack_pages[TLB_FETCH_SUPERVISOR];
+    struct page_copy loop_pages[TLB_FETCH_SUPERVISOR][2][LOOP_PAGES]; /* [1]: to write */
     struct tlb_entry entries[TLB_KINDS][TLB_ENTRIES];
     struct tlb_fills fills[TLB_KINDS][2]; /* not global, global */
     uint64_t large_pages[TLB_LARGE_BITS / 64];

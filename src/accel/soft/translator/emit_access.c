@@ -103,7 +103,8 @@ void emit_check(struct emitter *e, struct access_check check)
 /* In the cold area, where hot code goes whose comparison fails: the check in full. Back
  * there ADDRESS is again e->ahead before the place. */
 static void put_out_of_line(struct emitter *e, const struct access_place *place,
-                            const struct access_check *check, uint32_t thunk)
+                            const struct access_check *check, uint32_t copies,
+                            uint32_t thunk)
 {
     static const uint8_t site_follows[] = {0xa9}; /* test eax, */
     const uint32_t site = make_site(e, check);
@@ -112,6 +113,8 @@ static void put_out_of_line(struct emitter *e, const struct access_place *place,
     e->hot = e->cold;
     emit_site_at(e, site)->retry = writer_offset(&e->hot);
     put_place(e, ADDRESS, place, true);
+    if (copies != 0)
+        encode_call(&e->hot, copies);
     encode_call(&e->hot, thunk);
     encode_bytes(&e->hot, site_follows, sizeof(site_follows));
     encode_u32(&e->hot, site);
@@ -174,7 +177,7 @@ static void follow(struct emitter *e, const struct access_place *place,
     else if (distance != 0)
         encode_lea(&e->hot, ADDRESS, host_at(ADDRESS, distance), true);
     tlb_check_comparison_emit(&e->hot, check, e->ahead, cold);
-    put_out_of_line(e, place, check, follower_thunk(e, check));
+    put_out_of_line(e, place, check, 0, follower_thunk(e, check));
 }
 
 static void access_stack(struct emitter *e, const struct access_place *place,
@@ -185,8 +188,8 @@ static void access_stack(struct emitter *e, const struct access_place *place,
 
     e->ahead = 0;
     put_place(e, ADDRESS, place, true);
-    tlb_check_stack_emit(&e->hot, kind, cold);
-    put_out_of_line(e, place, check, e->translator->stack_checks[kind][check->write]);
+    tlb_check_copy_emit(&e->hot, tlb_stack_page(kind), false, cold);
+    put_out_of_line(e, place, check, 0, e->translator->stack_checks[kind][check->write]);
 }
 
 /* An instruction behind this one seems to write there. */
@@ -216,8 +219,50 @@ static void access_both(struct emitter *e, const struct access_place *place,
     write.write = true;
     put_place(e, ADDRESS, place, true);
     tlb_check_emit(&e->hot, kind, &write, cold);
-    put_out_of_line(e, place, &check,
+    put_out_of_line(e, place, &check, 0,
                     e->translator->read_only_checks[kind][tlb_check_shape(&check)]);
+}
+
+/* Near what the loop's turn before has accessed. `write`: the page may be written to. */
+static void access_near(struct emitter *e, const struct access_place *place,
+                        const struct access_check *check, bool write, unsigned slot)
+{
+    const struct translator *translator = e->translator;
+    const enum tlb_kind kind = kind_of(e);
+    const size_t shape = tlb_check_shape(check);
+    const uint32_t cold = writer_offset(&e->cold);
+
+    e->ahead = 0;
+    put_place(e, ADDRESS, place, true);
+    tlb_check_copy_emit(&e->hot, tlb_loop_page(kind, write, slot), check->aligned, cold);
+    put_out_of_line(e, place, check, translator->loop_pages[kind][write][slot],
+                    write && !check->write
+                        ? translator->read_only_checks[kind][shape]
+                        : translator->checks[kind][check->write][shape]);
+}
+
+/* A read that a write seems to follow is checked like one. */
+static bool is_written_then(const struct emitter *e, const struct access_place *place,
+                            const struct access_check *check)
+{
+    return !check->write && tlb_check_shape(check) != CHECK_SHAPES &&
+           is_written_later(e, place);
+}
+
+static void access_first(struct emitter *e, const struct access_place *place,
+                         struct access_check check, bool write)
+{
+    const unsigned slot =
+        tlb_check_shape(&check) == CHECK_SHAPES ? LOOP_PAGES : loop_page(e, place, write);
+
+    if (slot < LOOP_PAGES) {
+        access_near(e, place, &check, write, slot);
+    } else if (write != check.write) {
+        access_both(e, place, check);
+    } else {
+        put_place(e, ADDRESS, place, true);
+        emit_check(e, check);
+    }
 }
 
 static void access_place(struct emitter *e, const struct access_place *place,
@@ -231,13 +276,9 @@ static void access_place(struct emitter *e, const struct access_place *place,
     } else if (check.top) {
         access_stack(e, place, &check);
         write = true;
-    } else if (!check.write && tlb_check_shape(&check) != CHECK_SHAPES &&
-               is_written_later(e, place)) {
-        access_both(e, place, check);
-        write = true;
     } else {
-        put_place(e, ADDRESS, place, true);
-        emit_check(e, check);
+        write = write || is_written_then(e, place, &check);
+        access_first(e, place, check, write);
     }
     e->group = (struct access_group){.valid = true, .write = write, .place = *place};
     e->group.place.displacement -= e->ahead;

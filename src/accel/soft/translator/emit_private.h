@@ -31,6 +31,15 @@ struct access_group {
     struct access_place place;
 };
 
+/* A block that branches to its own start, and what it accesses where the next turn is
+ * near: see loop.c. */
+struct access_loop {
+    size_t count;      /* instructions up to that branch; 0: there is none */
+    uint32_t unsteady; /* registers that change by more than small steps */
+    uint8_t place_counts[2];
+    struct access_place places[2][LOOP_PAGES]; /* [1]: to write */
+};
+
 struct emitter {
     struct soft_cpu *cpu;
     struct translator *translator;
@@ -42,6 +51,7 @@ struct emitter {
     bool vectors;      /* the host's vector registers are the guest's from here on */
     bool one_cpu;      /* LOCK is not needed */
     uint64_t granules; /* of the page: bytes beyond the block that it depends on */
+    struct access_loop loop;
 
     /* ---- the instruction in progress ---- */
     const struct instruction *instruction;
@@ -163,6 +173,11 @@ struct host_memory emit_checked(const struct emitter *e);
 void emit_access(struct emitter *e, struct access_check check);
 void emit_access_at(struct emitter *e, unsigned base, int32_t displacement,
                     struct access_check check);
+
+/* loop.c: fills e->loop. */
+void find_loop(struct emitter *e);
+/* The copy of a TLB's entry for an access in a loop, or LOOP_PAGES: none. */
+unsigned loop_page(struct emitter *e, const struct access_place *place, bool write);
 
 /* tlb_check.c: emits translator.checks and their like. */
 void tlb_check_thunks_emit(struct translator *translator, struct code_writer *writer);

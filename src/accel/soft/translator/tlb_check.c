@@ -2,20 +2,24 @@
 /* The checks in front of accesses, inline and as thunks; see tlb_check_private.h. */
 #include "accel/soft/translator/tlb_check_private.h"
 
+static void put_alignment(struct code_writer *writer, uint32_t cold)
+{
+    static const uint8_t test[] = {0x41, 0xf6, 0xc3, 15}; /* test r11b, 15 */
+
+    encode_bytes(writer, test, sizeof(test));
+    encode_jump_if(writer, CONDITION_NE, cold);
+}
+
 void tlb_check_comparison_emit(struct code_writer *writer,
                                const struct access_check *check, uint32_t ahead,
                                uint32_t cold)
 {
-    static const uint8_t compare[] = {0x49, 0x81, 0xfb};       /* cmp r11, */
-    static const uint8_t alignment[] = {0x41, 0xf6, 0xc3, 15}; /* test r11b, 15 */
-
+    static const uint8_t compare[] = {0x49, 0x81, 0xfb}; /* cmp r11, */
     encode_bytes(writer, compare, sizeof(compare));
     encode_u32(writer, (uint32_t)X86_PAGE_BYTES - check->size - ahead);
     encode_jump_if(writer, CONDITION_A, cold);
-    if (check->aligned) {
-        encode_bytes(writer, alignment, sizeof(alignment));
-        encode_jump_if(writer, CONDITION_NE, cold);
-    }
+    if (check->aligned)
+        put_alignment(writer, cold);
 }
 
 /* A field of the TLB's entry whose offset is in SCRATCH. */
@@ -62,28 +66,39 @@ void tlb_check_emit(struct code_writer *writer, enum tlb_kind kind,
     encode_load(writer, SCRATCH, entry_field(kind, offsetof(struct tlb_entry, page)));
 }
 
-static struct host_memory stack_field(enum tlb_kind kind, size_t field)
+struct host_memory tlb_stack_page(enum tlb_kind kind)
 {
-    struct host_memory page = STATE(mmu.stack_pages[kind]);
+    return STATE(mmu.stack_pages[kind]);
+}
 
-    page.displacement += (int32_t)field;
-    return page;
+struct host_memory tlb_loop_page(enum tlb_kind kind, bool write, unsigned slot)
+{
+    return STATE(mmu.loop_pages[kind][write][slot]);
+}
+
+static struct host_memory copy_field(struct host_memory copy, size_t field)
+{
+    copy.displacement += (int32_t)field;
+    return copy;
 }
 
 /*
- *   sub  r11, [stack's tag]
- *   cmp  r11, [stack's limit]
+ *   sub  r11, [tag]
+ *   cmp  r11, [limit]
  *   jae  cold
- *   mov  r10, [stack's page]
+ *   mov  r10, [page]
  */
-void tlb_check_stack_emit(struct code_writer *writer, enum tlb_kind kind, uint32_t cold)
+void tlb_check_copy_emit(struct code_writer *writer, struct host_memory copy,
+                         bool aligned, uint32_t cold)
 {
     encode_alu_memory(writer, 0x2b, ADDRESS,
-                      stack_field(kind, offsetof(struct stack_page, tag)));
+                      copy_field(copy, offsetof(struct page_copy, tag)));
     encode_alu_memory(writer, 0x3b, ADDRESS,
-                      stack_field(kind, offsetof(struct stack_page, limit)));
+                      copy_field(copy, offsetof(struct page_copy, limit)));
     encode_jump_if(writer, CONDITION_AE, cold);
-    encode_load(writer, SCRATCH, stack_field(kind, offsetof(struct stack_page, page)));
+    if (aligned)
+        put_alignment(writer, cold);
+    encode_load(writer, SCRATCH, copy_field(copy, offsetof(struct page_copy, page)));
 }
 
 /* ---- thunks ---- */
@@ -114,6 +129,18 @@ static uint32_t put_failure(struct code_writer *writer, uint32_t slow)
     return start;
 }
 
+/* RAX and the page of the entry whose offset is in SCRATCH become the copy, for `size`
+ * bytes. RAX is that entry's tag, and lost. */
+static void put_copy(struct code_writer *writer, enum tlb_kind kind,
+                     struct host_memory copy, unsigned size)
+{
+    encode_store(writer, copy_field(copy, offsetof(struct page_copy, tag)), X86_RAX);
+    encode_load(writer, SCRATCH, entry_field(kind, offsetof(struct tlb_entry, page)));
+    encode_store(writer, copy_field(copy, offsetof(struct page_copy, page)), SCRATCH);
+    encode_constant(writer, X86_RAX, X86_PAGE_BYTES - size + 1);
+    encode_store(writer, copy_field(copy, offsetof(struct page_copy, limit)), X86_RAX);
+}
+
 /* The entry whose offset is in SCRATCH becomes the stack's page. */
 static void put_stack_page(struct code_writer *writer, enum tlb_kind kind)
 {
@@ -122,11 +149,7 @@ static void put_stack_page(struct code_writer *writer, enum tlb_kind kind)
 
     encode_bytes(writer, push_rax, sizeof(push_rax));
     encode_load(writer, X86_RAX, entry_tag(kind, true));
-    encode_store(writer, stack_field(kind, offsetof(struct stack_page, tag)), X86_RAX);
-    encode_load(writer, SCRATCH, entry_field(kind, offsetof(struct tlb_entry, page)));
-    encode_store(writer, stack_field(kind, offsetof(struct stack_page, page)), SCRATCH);
-    encode_constant(writer, X86_RAX, X86_PAGE_BYTES - STACK_TOP_BYTES + 1);
-    encode_store(writer, stack_field(kind, offsetof(struct stack_page, limit)), X86_RAX);
+    put_copy(writer, kind, tlb_stack_page(kind), STACK_TOP_BYTES);
     encode_bytes(writer, pop_rax, sizeof(pop_rax));
 }
 
@@ -197,8 +220,57 @@ static uint32_t put_stack_check_thunk(struct code_writer *writer, enum tlb_kind 
     return start;
 }
 
+/*
+ * If the TLB has ADDRESS, which stays, its entry becomes a loop's copy.
+ *
+ *   push rax
+ *   mov  rax, [tag + r10]
+ *   sub  r11, rax
+ *   cmp  r11, 4095
+ *   ja   out
+ *   push rax
+ *   ...
+ *   pop  rax
+ * out:
+ *   add  r11, rax
+ *   pop  rax
+ *   ret
+ */
+static uint32_t put_loop_thunk(struct code_writer *writer, enum tlb_kind kind, bool write,
+                               unsigned slot)
+{
+    static const uint8_t push_rax[] = {0x50};
+    static const uint8_t pop_rax[] = {0x58};
+    static const struct access_check any = {.size = 1};
+    struct code_writer jump;
+    uint32_t start;
+
+    start = writer_offset(writer);
+    put_index(writer);
+    encode_bytes(writer, push_rax, sizeof(push_rax));
+    encode_load(writer, X86_RAX, entry_tag(kind, write));
+    encode_alu(writer, 0x2b, ADDRESS, X86_RAX);
+    jump = *writer;
+    tlb_check_comparison_emit(writer, &any, 0, start);
+    encode_bytes(writer, push_rax, sizeof(push_rax));
+    put_copy(writer, kind, tlb_loop_page(kind, write, slot), LOOP_BYTES);
+    encode_bytes(writer, pop_rax, sizeof(pop_rax));
+    tlb_check_comparison_emit(&jump, &any, 0, writer_offset(writer));
+    encode_alu(writer, 0x03, ADDRESS, X86_RAX);
+    encode_bytes(writer, pop_rax, sizeof(pop_rax));
+    put_return(writer);
+    return start;
+}
+
 void tlb_check_thunks_emit(struct translator *translator, struct code_writer *writer)
 {
+    for (size_t kind = 0; kind < ARRAY_SIZE(translator->loop_pages); kind++)
+        for (unsigned slot = 0; slot < LOOP_PAGES; slot++) {
+            translator->loop_pages[kind][false][slot] =
+                put_loop_thunk(writer, (enum tlb_kind)kind, false, slot);
+            translator->loop_pages[kind][true][slot] =
+                put_loop_thunk(writer, (enum tlb_kind)kind, true, slot);
+        }
     for (size_t kind = 0; kind < ARRAY_SIZE(translator->checks); kind++)
         for (size_t write = 0; write < 2; write++)
             for (size_t shape = 0; shape < CHECK_SHAPES; shape++) {

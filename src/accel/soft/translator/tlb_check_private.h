@@ -11,8 +11,12 @@
 
 void tlb_check_emit(struct code_writer *writer, enum tlb_kind kind,
                     const struct access_check *check, uint32_t cold);
-/* The same in the page of the stack's top, for STACK_TOP_BYTES. */
-void tlb_check_stack_emit(struct code_writer *writer, enum tlb_kind kind, uint32_t cold);
+/* The same in a copy of an entry. */
+void tlb_check_copy_emit(struct code_writer *writer, struct host_memory copy,
+                         bool aligned, uint32_t cold);
+/* Which is a struct page_copy: the stack's, or one of a loop's. */
+struct host_memory tlb_stack_page(enum tlb_kind kind);
+struct host_memory tlb_loop_page(enum tlb_kind kind, bool write, unsigned slot);
 /* Only whether the bytes `ahead` of ADDRESS, an offset already, are in its page. */
 void tlb_check_comparison_emit(struct code_writer *writer,
                                const struct access_check *check, uint32_t ahead,

@@ -200,6 +200,7 @@ static bool emit(struct emitter *e)
     e->granules = 0;
     e->vectors = false;
     e->group.valid = false;
+    find_loop(e);
     e->hot = writer_open(translator, &translator->memory.hot, BLOCK_ALIGNMENT);
     e->cold = writer_open(translator, &translator->memory.cold, 1);
     if (e->draft->next_gpa != BLOCK_ONE_PAGE) {

@@ -102,6 +102,8 @@ struct translator {
     uint32_t checks[TLB_FETCH_SUPERVISOR][2][CHECK_SHAPES];
     uint32_t read_only_checks[TLB_FETCH_SUPERVISOR][CHECK_SHAPES];
     uint32_t stack_checks[TLB_FETCH_SUPERVISOR][2];
+    /* These make an entry a loop's copy, in front of such a check. */
+    uint32_t loop_pages[TLB_FETCH_SUPERVISOR][2][LOOP_PAGES];
 
     struct translator_counters counters;
 };

@@ -295,21 +295,35 @@ static void an_index_changes_hands_between_global_and_not(void **state)
 }
 
 /* A copy that outlived its entry could be written to when nobody finds it any more. */
-static void the_page_of_the_stack_goes_with_its_entry(void **state)
+static void copies_of_an_entry_go_with_it(void **state)
 {
     struct soft_fixture *fixture = *state;
-    struct stack_page *copy = &fixture->cpu.mmu.stack_pages[TLB_SUPERVISOR];
+    struct soft_mmu *mmu = &fixture->cpu.mmu;
+    struct page_copy *copies[] = {
+        &mmu->stack_pages[TLB_SUPERVISOR],
+        &mmu->loop_pages[TLB_SUPERVISOR][false][0],
+        &mmu->loop_pages[TLB_SUPERVISOR][true][LOOP_PAGES - 1],
+    };
+    const struct page_copy copy = {.tag = align_down(LINEAR, X86_PAGE_BYTES), .limit = 1};
     const uint64_t rival = LINEAR + UINT64_C(4096) * TLB_ENTRIES; /* in the same place */
 
     map_4level(fixture, PTE);
     put_entry(fixture, PD, 0x122, PT | PTE);
     write64(fixture, LINEAR, 1);
-    *copy = (struct stack_page){.tag = align_down(LINEAR, X86_PAGE_BYTES), .limit = 1};
+    for (size_t i = 0; i < ARRAY_SIZE(copies); i++)
+        *copies[i] = copy;
     (void)read64(fixture, LINEAR + X86_PAGE_BYTES);
-    assert_int_equal(copy->limit, 1);
+    for (size_t i = 0; i < ARRAY_SIZE(copies); i++)
+        assert_int_equal(copies[i]->limit, 1);
     (void)read64(fixture, rival);
     assert_no_fault(fixture);
-    assert_int_equal(copy->limit, 0);
+    for (size_t i = 0; i < ARRAY_SIZE(copies); i++)
+        assert_int_equal(copies[i]->limit, 0);
+    for (size_t i = 0; i < ARRAY_SIZE(copies); i++)
+        *copies[i] = copy;
+    soft_tlb_flush_page(&fixture->cpu, LINEAR);
+    for (size_t i = 0; i < ARRAY_SIZE(copies); i++)
+        assert_int_equal(copies[i]->limit, 0);
 }
 
 /* More pages than a list of fills has room for, by a large page. */
@@ -508,7 +522,7 @@ int main(void)
         SOFT_TEST(large_pages_translate_and_invlpg_drops_all_of_one),
         SOFT_TEST(global_entries_outlive_a_cr3_load),
         SOFT_TEST(an_index_changes_hands_between_global_and_not),
-        SOFT_TEST(the_page_of_the_stack_goes_with_its_entry),
+        SOFT_TEST(copies_of_an_entry_go_with_it),
         SOFT_TEST(flushes_find_every_entry_of_many),
         SOFT_TEST(key_of_a_user_page_binds_the_supervisor_too),
         SOFT_TEST(key_without_writes_counts_for_the_supervisor_only_under_wp),

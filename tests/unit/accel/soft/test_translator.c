@@ -369,6 +369,126 @@ static void group_does_not_take_its_rights_into_another_page(void **state)
     assert_int_equal(guest_read32(fixture, TEN_MIB), 0x55);
 }
 
+/* ---- loops that go through memory ---- */
+
+#define LOOP_TURNS 256
+
+/* From 8 MiB, which lies elsewhere the second time, to 6 MiB, where one crosses pages. */
+GUEST(near_loop, 64,
+      "mov $2, %esi\n"
+      "1: mov $0x800100, %ebx\n"
+      "mov $0x604ff4, %edi\n"
+      "mov $256, %ecx\n"
+      "2: mov (%rbx), %rax\n"
+      "mov %rax, (%rdi)\n"
+      "add %rax, %rdx\n"
+      "incq (%rdi)\n"
+      "add $8, %rbx\n"
+      "lea 8(%rdi), %rdi\n"
+      "dec %ecx\n"
+      "jnz 2b\n"
+      "mov %r8, 0x22020\n" /* entry 4 of the page directory */
+      "invlpg 0x800000\n"
+      "dec %esi\n"
+      "jnz 1b\n" GUEST_STOP);
+
+static void loops_follow_their_translations(void **state)
+{
+    struct soft_fixture *fixture = *state;
+    uint64_t expected = 0;
+
+    fixture->cpu.r[X86_RDX] = 0;
+    fixture->cpu.r[X86_R8] = TEN_MIB | 0x83;
+    for (uint64_t i = 0; i < LOOP_TURNS; i++) {
+        guest_write64(fixture, EIGHT_MIB + 0x100 + 8 * i, i);
+        guest_write64(fixture, TEN_MIB + 0x100 + 8 * i, 10000 + i);
+        expected += 10000 + 2 * i;
+    }
+    GUEST_LOAD(fixture, near_loop);
+    assert_int_equal(guest_run(fixture), GUEST_STOPPED);
+    assert_int_equal(fixture->cpu.r[X86_RDX], expected);
+    for (uint64_t i = 0; i < LOOP_TURNS; i++)
+        assert_int_equal(guest_read32(fixture, 0x604ff4 + 8 * i), 10000 + i + 1);
+    assert_true(counters(fixture)->steps < LOOP_TURNS / 16);
+    assert_true(counters(fixture)->fills < LOOP_TURNS / 16);
+}
+
+GUEST(read_only_loop, 64,
+      "mov $0x800800, %ebx\n"
+      "mov $2, %ecx\n"
+      "mov $-0x54, %rax\n"
+      "1: add (%rbx), %rax\n" /* 0x56 then */
+      "dec %ecx\n"
+      "jnz 1b\n"
+      "mov $2, %ecx\n"
+      "2: mov %rax, (%rbx)\n"
+      "dec %ecx\n"
+      "jnz 2b\n");
+
+static void loop_that_may_read_does_not_write(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    make_read_only(fixture);
+    GUEST_LOAD(fixture, read_only_loop);
+    assert_faults_on_its_write(fixture);
+}
+
+/* Up to 10 MiB it may write. */
+GUEST(loop_of_two_pages, 64,
+      "mov $0x9fffe0, %ebx\n"
+      "1: mov (%rbx), %rax\n"
+      "inc %rax\n"
+      "mov %rax, (%rbx)\n"
+      "add $8, %rbx\n"
+      "jmp 1b\n");
+
+static void loop_does_not_take_its_rights_into_another_page(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    guest_write64(fixture, PAGE_DIRECTORY + 5 * 8, TEN_MIB | 0x81);
+    guest_write64(fixture, TEN_MIB, 0x55);
+    guest_set_gate(fixture, X86_VECTOR_PF, GUEST_CS64, 0x8e, 1);
+    fixture->cpu.cr0 |= X86_CR0_WP;
+    GUEST_LOAD(fixture, loop_of_two_pages);
+    assert_int_equal(guest_run(fixture), X86_VECTOR_PF);
+    assert_int_equal(fixture->cpu.cr2, TEN_MIB);
+    assert_int_equal(fixture->cpu.r[X86_RAX], 0x56);
+    assert_int_equal(guest_read32(fixture, TEN_MIB), 0x55);
+    assert_int_equal(guest_read32(fixture, TEN_MIB - 8), 1);
+}
+
+/* Sixteen bytes at a time, which must be aligned; in the end they are not. */
+GUEST(aligned_loop, 64,
+      "mov $0x800fe0, %ebx\n"
+      "mov $8, %ecx\n"
+      "1: movaps (%rbx), %xmm0\n"
+      "movaps %xmm0, 0x1000(%rbx)\n"
+      "add $16, %rbx\n"
+      "dec %ecx\n"
+      "jnz 1b\n"
+      "2: movaps (%rbx), %xmm0\n"
+      "inc %ecx\n"
+      "add $24, %rbx\n"
+      "jmp 2b\n");
+
+static void aligned_accesses_of_loops_must_be(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    for (unsigned i = 0; i < 8; i++)
+        guest_write64(fixture, EIGHT_MIB + 0xfe0 + 16 * i, i);
+    guest_set_gate(fixture, X86_VECTOR_GP, GUEST_CS64, 0x8e, 1);
+    fixture->cpu.cr4 |= X86_CR4_OSFXSR;
+    soft_cpu_update_mode(&fixture->cpu);
+    GUEST_LOAD(fixture, aligned_loop);
+    assert_int_equal(guest_run(fixture), X86_VECTOR_GP);
+    assert_int_equal(fixture->cpu.r[X86_RCX], 1);
+    for (unsigned i = 0; i < 8; i++)
+        assert_int_equal(guest_read32(fixture, EIGHT_MIB + 0x1fe0 + 16 * i), i);
+}
+
 /* The stack is in the page of the code: the push changes the next instruction's constant.
  */
 GUEST(stack_on_code, 64,
@@ -596,6 +716,10 @@ int main(void)
         TRANSLATOR_TEST(stack_that_may_be_read_is_not_written),
         TRANSLATOR_TEST(place_that_may_be_read_is_not_written),
         TRANSLATOR_TEST(group_does_not_take_its_rights_into_another_page),
+        TRANSLATOR_TEST(loops_follow_their_translations),
+        TRANSLATOR_TEST(loop_that_may_read_does_not_write),
+        TRANSLATOR_TEST(loop_does_not_take_its_rights_into_another_page),
+        TRANSLATOR_TEST(aligned_accesses_of_loops_must_be),
         TRANSLATOR_TEST(push_onto_code_changes_it),
         TRANSLATOR_TEST(devices_are_reached_in_the_middle_of_a_block),
         TRANSLATOR_TEST(code_that_changes_is_run_as_it_is),

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loops of one block. Where each turn accesses what is near the turn before, code looks
+ * into a copy of the TLB's entry before it looks into the TLB: the address of the copy is
+ * a constant, so nothing waits for it.
+ */
+#include "accel/soft/access_private.h"
+#include "accel/soft/handlers_private.h"
+#include "accel/soft/translator/emit_private.h"
+
+/* As far as an address may go in one turn. */
+#define LOOP_STEP 256
+
+static bool jumps(const struct instruction *instruction)
+{
+    return instruction->form->select == select_jump_condition ||
+           (instruction->form->select == select_flow &&
+            instruction->form->variant == FLOW_JUMP);
+}
+
+static bool is_small(int64_t step)
+{
+    return step >= -LOOP_STEP && step <= LOOP_STEP;
+}
+
+/* Moves the register that it writes by a small constant. */
+static bool steps(const struct instruction *instruction)
+{
+    const struct form *form = instruction->form;
+
+    if (form->select == select_alu_unary)
+        return form->variant == ALU_INC || form->variant == ALU_DEC;
+    if (form->select == select_alu)
+        return (form->variant == ALU_ADD || form->variant == ALU_SUB) &&
+               form->operands[1] >= OPERAND_I8 && form->operands[1] <= OPERAND_IV &&
+               is_small((int64_t)instruction->immediate);
+    return form->select == select_lea && instruction->base == instruction->reg &&
+           instruction->index == SOFT_ZERO && is_small(instruction->displacement);
+}
+
+/* Registers that it writes, as far as that matters for a guess. */
+static uint32_t written(const struct instruction *instruction)
+{
+    const struct form *form = instruction->form;
+    const uint8_t operand = form->operands[0];
+
+    if (form->select == select_multiply_wide)
+        return 1u << X86_RAX | 1u << X86_RDX;
+    if ((form->attributes & FORM_READS) != 0 ||
+        (form->select == select_alu &&
+         (form->variant == ALU_CMP || form->variant == ALU_TEST)))
+        return 0;
+    if (operand >= OPERAND_E && operand <= OPERAND_E64)
+        return instruction->memory ? 0 : 1u << instruction->rm;
+    if ((operand >= OPERAND_G && operand <= OPERAND_G64) || operand == OPERAND_O)
+        return 1u << instruction->reg;
+    return operand == OPERAND_A ? 1u << X86_RAX : 0;
+}
+
+void find_loop(struct emitter *e)
+{
+    uint32_t unsteady = 0;
+
+    e->loop = (struct access_loop){.count = 0};
+    for (size_t i = 0; i < e->draft->count; i++) {
+        const struct instruction *instruction = &e->draft->instructions[i];
+
+        if (!steps(instruction))
+            unsteady |= written(instruction);
+        if (jumps(instruction) && instruction->immediate == e->block->rip) {
+            e->loop.count = i + 1;
+            e->loop.unsteady = unsteady;
+        }
+    }
+}
+
+static bool is_steady(const struct access_loop *loop, unsigned number)
+{
+    return number == SOFT_ZERO || (loop->unsteady >> number & 1) == 0;
+}
+
+static bool is_same(const struct access_place *a, const struct access_place *b)
+{
+    return a->base == b->base && a->index == b->index && a->scale == b->scale &&
+           a->displacement == b->displacement;
+}
+
+unsigned loop_page(struct emitter *e, const struct access_place *place, bool write)
+{
+    struct access_loop *loop = &e->loop;
+    struct access_place *places = loop->places[write];
+    unsigned slot = 0;
+
+    if (e->ordinal >= loop->count || !is_steady(loop, place->base) ||
+        !is_steady(loop, place->index))
+        return LOOP_PAGES;
+    while (slot < loop->place_counts[write] && !is_same(&places[slot], place))
+        slot++;
+    if (slot == loop->place_counts[write] && slot < LOOP_PAGES) {
+        places[slot] = *place;
+        loop->place_counts[write]++;
+    }
+    return slot;
+}
