@@ -62,8 +62,8 @@ static void make_landing(struct lockstep *lockstep, struct soft_cpu *cpu)
     const struct translator *translator = cpu->translator;
     uint32_t index = jump_cache_index(lockstep->shadow->rip);
 
-    state->jump_keys[index] = lockstep->shadow->rip ^ state->mode_salt;
-    state->jump_codes[index] =
+    state->jumps[index].key = lockstep->shadow->rip ^ state->mode_salt;
+    state->jumps[index].code =
         code_memory_address(&translator->memory, translator->landing);
     lockstep->landing = true;
 }
@@ -71,7 +71,7 @@ static void make_landing(struct lockstep *lockstep, struct soft_cpu *cpu)
 static void drop_landing(struct lockstep *lockstep, struct soft_cpu *cpu)
 {
     if (lockstep->landing)
-        cpu->translated.jump_keys[jump_cache_index(lockstep->shadow->rip)] = 0;
+        cpu->translated.jumps[jump_cache_index(lockstep->shadow->rip)].key = 0;
     lockstep->landing = false;
 }
 

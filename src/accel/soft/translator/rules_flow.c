@@ -51,18 +51,16 @@ bool rule_flow(struct emitter *e)
  * the interpreter does the instruction. */
 static void look_up(struct emitter *e)
 {
-    /* imul r10d, r11d, factor; shr r10d, 32 - bits */
-    static const uint8_t multiply[] = {0x45, 0x69, 0xd3};
-    static const uint8_t shift[] = {0x41, 0xc1, 0xea, 32 - JUMP_CACHE_BITS};
-    struct host_memory key = STATE(translated.jump_keys);
+    /* mov r10d, r11d; and r10d, mask */
+    static const uint8_t index[] = {0x45, 0x89, 0xda, 0x41, 0x81, 0xe2};
+    struct host_memory key = STATE(translated.jumps[0].key);
     uint32_t site = emit_site(e);
 
     e->group.valid = false;
     key.index = SCRATCH;
     key.scale = 3;
-    encode_bytes(&e->hot, multiply, sizeof(multiply));
-    encode_u32(&e->hot, JUMP_CACHE_FACTOR);
-    encode_bytes(&e->hot, shift, sizeof(shift));
+    encode_bytes(&e->hot, index, sizeof(index));
+    encode_u32(&e->hot, JUMP_CACHE_MASK);
     encode_alu_memory(&e->hot, 0x33, ADDRESS, STATE(translated.mode_salt));
     encode_alu_memory(&e->hot, 0x3b, ADDRESS, key);
     encode_jump_if(&e->hot, CONDITION_NE, emit_cold_call(e, e->translator->step, site));
@@ -79,7 +77,7 @@ static void jump_to_memory(struct emitter *e, struct host_memory memory)
 
 static struct host_memory cached_code(void)
 {
-    struct host_memory code = STATE(translated.jump_codes);
+    struct host_memory code = STATE(translated.jumps[0].code);
 
     code.index = SCRATCH;
     code.scale = 3;

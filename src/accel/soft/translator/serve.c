@@ -25,8 +25,8 @@ static void remember_jump(struct soft_cpu *cpu, const uint8_t *code)
     const uint64_t key = cpu->rip ^ state->mode_salt;
     struct jump_fills *fills = &state->jump_fills[jump_key_half(key)];
 
-    state->jump_keys[index] = key;
-    state->jump_codes[index] = code;
+    state->jumps[index].key = key;
+    state->jumps[index].code = code;
     if (fills->count < JUMP_CACHE_FILL_LIST)
         fills->index[fills->count] = (uint16_t)index;
     if (fills->count <= JUMP_CACHE_FILL_LIST)
@@ -67,8 +67,8 @@ static const uint8_t *go_on(struct soft_cpu *cpu)
 
     if (wants_run_loop(cpu))
         return NULL;
-    if (state->jump_keys[index] == (cpu->rip ^ state->mode_salt))
-        return state->jump_codes[index];
+    if (state->jumps[index].key == (cpu->rip ^ state->mode_salt))
+        return state->jumps[index].code;
     block = find_next(cpu);
     if (block == NULL)
         return NULL;

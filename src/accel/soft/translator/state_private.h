@@ -14,11 +14,19 @@
 struct soft_cpu;
 
 /* The jump cache: where indirect branches find the code for an address. An empty key is
- * 0, which no address has (its mode is in the upper bits: see mode_salt). */
+ * 0, which no address has (its mode is in the upper bits: see mode_salt). An address's
+ * entry follows from its lower bits, which differ more than a hash's would: neighbours
+ * never meet. The lowest counts for nothing, so that the others, in their place, are
+ * eight times an entry's offset. */
 #define JUMP_CACHE_BITS 14
 #define JUMP_CACHE_ENTRIES (1u << JUMP_CACHE_BITS)
-/* 2^32 divided by the golden ratio: spreads addresses over the entries. */
-#define JUMP_CACHE_FACTOR 0x9e3779b1u
+#define JUMP_CACHE_MASK ((JUMP_CACHE_ENTRIES - 1) << 1)
+struct jump {
+    uint64_t key;
+    const uint8_t *code;
+};
+_Static_assert(sizeof(struct jump) == 2 * 8, "the scale of an address is eight");
+
 /* Entries made for one half of the address space since that was forgotten, so that few
  * need not cost a look at all. */
 #define JUMP_CACHE_FILL_LIST 2048
@@ -35,7 +43,7 @@ static inline unsigned jump_key_half(uint64_t key)
 
 static inline uint32_t jump_cache_index(uint64_t rip)
 {
-    return ((uint32_t)rip * JUMP_CACHE_FACTOR) >> (32 - JUMP_CACHE_BITS);
+    return ((uint32_t)rip & JUMP_CACHE_MASK) >> 1;
 }
 
 /* What happened, since the start. */
@@ -69,8 +77,7 @@ struct translated_state {
     uint8_t vectors_resident;        /* see vectors_private.h */
     uint8_t interpret_next;          /* the next block is the interpreter's */
     struct jump_fills jump_fills[2]; /* of the lower and the upper half */
-    uint64_t jump_keys[JUMP_CACHE_ENTRIES];
-    const uint8_t *jump_codes[JUMP_CACHE_ENTRIES];
+    struct jump jumps[JUMP_CACHE_ENTRIES];
 };
 
 #endif

@@ -178,7 +178,7 @@ static void forget_half(struct translated_state *state, unsigned half)
     const uint32_t count = complete ? fills->count : JUMP_CACHE_ENTRIES;
 
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t *key = &state->jump_keys[complete ? fills->index[i] : i];
+        uint64_t *key = &state->jumps[complete ? fills->index[i] : i].key;
 
         if (jump_key_half(*key) == half)
             *key = 0;

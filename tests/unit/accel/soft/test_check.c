@@ -211,12 +211,12 @@ static void a_wrong_target_is_named(void **state)
 {
     struct soft_fixture *fixture = *state;
     const struct code_memory *memory = &fixture->cpu.translator->memory;
-    const uint32_t factor = JUMP_CACHE_FACTOR;
+    const uint32_t mask = JUMP_CACHE_MASK;
     uint8_t *found;
 
     GUEST_LOAD(fixture, indirect);
     assert_int_equal(guest_run(fixture), GUEST_STOPPED);
-    found = memmem(memory->writable, memory->size_bytes, &factor, sizeof(factor));
+    found = memmem(memory->writable, memory->size_bytes, &mask, sizeof(mask));
     assert_non_null(found);
     found[0] ^= 0xff; /* it looks elsewhere */
     expect_failure(fixture,
