@@ -221,12 +221,16 @@ static void run_stale(struct soft_cpu *cpu, const struct uop *uop)
     cpu->rip = uop->rip;
 }
 
+/* Code that lies together is looked for one after the other, so that of a page its
+ * buckets lie together, too, by 16 bytes of code: they share lines of the host's cache.
+ */
 static struct block *_Atomic *hash_bucket(struct block_cache *cache, uint64_t gpa,
                                           uint64_t rip, uint32_t mode)
 {
-    uint64_t mixed = (gpa ^ (rip >> 12 << 5) ^ mode) * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t page = ((gpa >> 12) + (rip >> 12 << 28)) ^ mode;
+    uint64_t mixed = page * UINT64_C(0x9e3779b97f4a7c15);
 
-    return &cache->hash[(mixed >> 32) % BLOCK_HASH_BUCKETS];
+    return &cache->hash[((mixed >> 32) + gpa % X86_PAGE_BYTES / 16) % BLOCK_HASH_BUCKETS];
 }
 
 static struct block *in_hash(struct block *_Atomic *link)
