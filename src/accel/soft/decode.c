@@ -295,9 +295,9 @@ static bool take_displacement(struct decoder *decoder, size_t size, int64_t *dis
     return true;
 }
 
-/* Table 2-1. */
-static bool take_address16(struct decoder *decoder, uint8_t modrm,
-                           struct instruction *instruction)
+/* Registers and SIB byte of an address; what is said of its displacement is how many
+ * bytes it has. Table 2-1. */
+static size_t take_address16(uint8_t modrm, struct instruction *instruction)
 {
     static const uint8_t bases[8] = {X86_RBX, X86_RBX, X86_RBP, X86_RBP,
                                      X86_RSI, X86_RDI, X86_RBP, X86_RBX};
@@ -308,18 +308,18 @@ static bool take_address16(struct decoder *decoder, uint8_t modrm,
 
     instruction->base = absolute ? SOFT_ZERO : bases[modrm & 7];
     instruction->index = indices[modrm & 7];
-    return take_displacement(decoder, absolute ? 2 : mod, &instruction->displacement);
+    return absolute ? 2 : mod;
 }
 
 /* Tables 2-2 and 2-3; 2.2.1.3 and 2.2.1.6 for 64-bit code. */
 static bool take_address32(struct decoder *decoder, uint8_t modrm,
-                           struct instruction *instruction)
+                           struct instruction *instruction, size_t *displacement_bytes)
 {
     unsigned mod = modrm >> 6;
     bool has_sib = (modrm & 7) == 4;
     uint8_t base = modrm & 7;
-    size_t displacement_bytes = mod == 2 ? 4 : mod;
 
+    *displacement_bytes = mod == 2 ? 4 : mod;
     if (has_sib) {
         uint8_t sib, index;
 
@@ -332,26 +332,28 @@ static bool take_address32(struct decoder *decoder, uint8_t modrm,
         instruction->scale = index == X86_RSP ? 0 : sib >> 6;
     }
     if (base == X86_RBP && mod == 0) {
-        displacement_bytes = 4;
+        *displacement_bytes = 4;
         instruction->rip_relative = decoder->class == CLASS_64 && !has_sib;
         instruction->base = SOFT_ZERO;
     } else {
         instruction->base = (uint8_t)(base | (decoder->rex & REX_B) << 3);
     }
-    return take_displacement(decoder, displacement_bytes, &instruction->displacement);
+    return true;
 }
 
 static bool take_modrm_memory(struct decoder *decoder, uint8_t modrm,
                               struct instruction *instruction)
 {
-    bool taken = instruction->address_size == 2
-                     ? take_address16(decoder, modrm, instruction)
-                     : take_address32(decoder, modrm, instruction);
+    size_t displacement_bytes;
 
     instruction->memory = true;
+    if (instruction->address_size == 2)
+        displacement_bytes = take_address16(modrm, instruction);
+    else if (!take_address32(decoder, modrm, instruction, &displacement_bytes))
+        return false;
     if (instruction->base == X86_RSP || instruction->base == X86_RBP)
         instruction->segment = X86_SS;
-    return taken;
+    return take_displacement(decoder, displacement_bytes, &instruction->displacement);
 }
 
 /* MOV's moffs: an absolute address as wide as the address size. */
