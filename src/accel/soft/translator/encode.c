@@ -7,6 +7,7 @@
 enum { REX = 0x40, REX_B = 0x1, REX_X = 0x2, REX_R = 0x4, REX_W = 0x8 };
 
 #define PREFIX_GS 0x65
+#define PREFIX_LOCK 0xf0
 /* ModRM.rm and SIB.base, SIB.index of the encodings that mean something else. */
 #define RM_SIB 4
 #define INDEX_NONE 4
@@ -29,87 +30,101 @@ void encode_bytes(struct code_writer *writer, const void *bytes, unsigned count)
     writer->at += count;
 }
 
-static void put_modrm(struct code_writer *writer, unsigned mod, unsigned reg, unsigned rm)
+/* What follows puts bytes at `at` and returns where the next ones go: a place in a
+ * register, not in a struct that each of these bytes could be part of. */
+static uint8_t *put_u8(uint8_t *at, unsigned value)
 {
-    encode_u8(writer, (uint8_t)(mod << 6 | (reg & 7) << 3 | (rm & 7)));
+    *at = (uint8_t)value;
+    return at + 1;
 }
 
-static void put_sib(struct code_writer *writer, unsigned scale, unsigned index,
-                    unsigned base)
+static uint8_t *put_modrm(uint8_t *at, unsigned mod, unsigned reg, unsigned rm)
 {
-    encode_u8(writer, (uint8_t)(scale << 6 | (index & 7) << 3 | (base & 7)));
+    return put_u8(at, mod << 6 | (reg & 7) << 3 | (rm & 7));
+}
+
+static uint8_t *put_sib(uint8_t *at, unsigned scale, unsigned index, unsigned base)
+{
+    return put_u8(at, scale << 6 | (index & 7) << 3 | (base & 7));
+}
+
+/* `bytes` of the displacement; all four are written, what follows goes over the rest. */
+static uint8_t *put_displacement(uint8_t *at, int32_t displacement, unsigned bytes)
+{
+    memcpy(at, &displacement, sizeof(displacement));
+    return at + bytes;
 }
 
 /* Without base: SIB with a displacement of four bytes. RBP and R13 as base need one, RSP
  * and R12 need a SIB byte (SDM table 2-2). */
-static void put_memory(struct code_writer *writer, unsigned reg,
-                       const struct host_memory *memory)
+static uint8_t *put_memory(uint8_t *at, unsigned reg, const struct host_memory *memory)
 {
-    bool based = memory->base != HOST_NO_REGISTER;
-    bool indexed = memory->index != HOST_NO_REGISTER;
-    bool small = memory->displacement == (int8_t)memory->displacement;
+    static const uint8_t displacement_bytes[] = {0, 1, 4};
+    const int32_t displacement = memory->displacement;
+    const bool indexed = memory->index != HOST_NO_REGISTER;
+    const unsigned index = indexed ? memory->index : INDEX_NONE;
     unsigned mod = 2;
 
-    if (!based) {
-        put_modrm(writer, 0, reg, RM_SIB);
-        put_sib(writer, memory->scale, indexed ? memory->index : INDEX_NONE, BASE_NONE);
-        encode_u32(writer, (uint32_t)memory->displacement);
-        return;
+    if (memory->base == HOST_NO_REGISTER) {
+        at = put_modrm(at, 0, reg, RM_SIB);
+        at = put_sib(at, memory->scale, index, BASE_NONE);
+        return put_displacement(at, displacement, 4);
     }
-    if (memory->displacement == 0 && (memory->base & 7) != BASE_NONE)
+    if (displacement == 0 && (memory->base & 7) != BASE_NONE)
         mod = 0;
-    else if (small)
+    else if (displacement == (int8_t)displacement)
         mod = 1;
     if (indexed || (memory->base & 7) == RM_SIB) {
-        put_modrm(writer, mod, reg, RM_SIB);
-        put_sib(writer, memory->scale, indexed ? memory->index : INDEX_NONE,
-                memory->base);
+        at = put_modrm(at, mod, reg, RM_SIB);
+        at = put_sib(at, memory->scale, index, memory->base);
     } else {
-        put_modrm(writer, mod, reg, memory->base);
+        at = put_modrm(at, mod, reg, memory->base);
     }
-    if (mod == 1)
-        encode_u8(writer, (uint8_t)memory->displacement);
-    else if (mod == 2)
-        encode_u32(writer, (uint32_t)memory->displacement);
+    return put_displacement(at, displacement, displacement_bytes[mod]);
 }
 
-static uint8_t rex_of(const struct host_instruction *instruction)
+/* The bits of REX that say something. Bit 3 of a register's number goes there. */
+static unsigned rex_of(const struct host_instruction *instruction)
 {
-    uint8_t rex = instruction->rex ? REX : 0;
+    const bool memory = instruction->is_memory;
+    const unsigned rm = memory ? instruction->memory.base : instruction->rm;
+    const unsigned index = memory ? instruction->memory.index : 0;
 
-    if (instruction->wide)
-        rex |= REX | REX_W;
-    if (instruction->reg >= 8)
-        rex |= REX | REX_R;
-    if (!instruction->is_memory)
-        return instruction->rm >= 8 ? rex | REX | REX_B : rex;
-    if (instruction->memory.base != HOST_NO_REGISTER && instruction->memory.base >= 8)
-        rex |= REX | REX_B;
-    if (instruction->memory.index != HOST_NO_REGISTER && instruction->memory.index >= 8)
-        rex |= REX | REX_X;
-    return rex;
+    return (instruction->wide ? REX_W : 0) | (instruction->reg >> 3 & 1) * REX_R |
+           (index >> 3 & 1) * REX_X | (rm >> 3 & 1) * REX_B;
 }
 
+static uint8_t *put_prefixes(uint8_t *at, const struct host_instruction *instruction)
+{
+    if (instruction->lock)
+        at = put_u8(at, PREFIX_LOCK);
+    if (instruction->prefix_66 != 0)
+        at = put_u8(at, instruction->prefix_66);
+    if (instruction->prefix_repeat != 0)
+        at = put_u8(at, instruction->prefix_repeat);
+    return at;
+}
+
+/* Of opcode and immediate all bytes of the field are written, too. */
 void encode(struct code_writer *writer, const struct host_instruction *instruction)
 {
-    uint8_t rex = rex_of(instruction);
+    const unsigned rex = rex_of(instruction);
+    uint8_t *at = writer->at;
 
     if (instruction->is_memory && instruction->memory.state)
-        encode_u8(writer, PREFIX_GS);
-    if (instruction->lock)
-        encode_u8(writer, 0xf0);
-    if (instruction->prefix_66 != 0)
-        encode_u8(writer, instruction->prefix_66);
-    if (instruction->prefix_repeat != 0)
-        encode_u8(writer, instruction->prefix_repeat);
-    if (rex != 0)
-        encode_u8(writer, rex);
-    encode_bytes(writer, instruction->opcode, instruction->opcode_bytes);
+        at = put_u8(at, PREFIX_GS);
+    if ((instruction->lock | instruction->prefix_66 | instruction->prefix_repeat) != 0)
+        at = put_prefixes(at, instruction);
+    if (rex != 0 || instruction->rex)
+        at = put_u8(at, REX | rex);
+    memcpy(at, instruction->opcode, sizeof(instruction->opcode));
+    at += instruction->opcode_bytes;
     if (instruction->is_memory)
-        put_memory(writer, instruction->reg, &instruction->memory);
+        at = put_memory(at, instruction->reg, &instruction->memory);
     else
-        put_modrm(writer, 3, instruction->reg, instruction->rm);
-    encode_bytes(writer, &instruction->immediate, instruction->immediate_bytes);
+        at = put_modrm(at, 3, instruction->reg, instruction->rm);
+    memcpy(at, &instruction->immediate, sizeof(instruction->immediate));
+    writer->at = at + instruction->immediate_bytes;
 }
 
 /* ---- common ones ---- */

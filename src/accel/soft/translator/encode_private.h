@@ -11,7 +11,8 @@
 
 #include "x86/x86.h"
 
-/* Longer than what any call of an encode_ function writes. */
+/* Longer than what any call of an encode_ function writes. Behind what it leaves there
+ * may be bytes that it has written, too, within this limit. */
 #define ENCODE_LIMIT 32
 
 /* Where bytes go: `at` moves on. `offset` is the place's name in code memory. */
@@ -26,8 +27,9 @@ static inline uint32_t writer_offset(const struct code_writer *writer)
     return writer->start_offset + (uint32_t)(writer->at - writer->start);
 }
 
-/* A memory operand. */
-#define HOST_NO_REGISTER 0xff
+/* A memory operand. The number that is none has bit 3 clear, as those that need no REX.
+ */
+#define HOST_NO_REGISTER 0xf7
 struct host_memory {
     uint8_t base;  /* or HOST_NO_REGISTER */
     uint8_t index; /* or HOST_NO_REGISTER; not RSP */
