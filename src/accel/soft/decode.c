@@ -421,6 +421,7 @@ static bool take_immediates(struct decoder *decoder, const struct form_entry *en
     if (!has_bytes(decoder, count + count2))
         return false;
     decoder->at += count + count2;
+    instruction->immediate_bytes = (uint8_t)(count + count2);
     instruction->immediate = extend(entry->immediate, load_extended(bytes, count), count);
     if (count2 == 2)
         instruction->immediate2 = load_le16(bytes + count);
@@ -460,6 +461,8 @@ static void clear(struct instruction *instruction, uint64_t rip, uint32_t mode)
     instruction->rip = rip;
     instruction->immediate = 0;
     instruction->immediate2 = 0;
+    instruction->immediate_bytes = 0;
+    instruction->operand_prefix = false;
     instruction->displacement = 0;
     instruction->mode = mode;
     instruction->length = 0;
@@ -587,6 +590,7 @@ static enum decode_result decode_form(struct decoder *decoder,
         entry->memory_size != 0 ? entry->memory_size : instruction->operand_size;
     instruction->has_rex = decoder->rex != 0 && !decoder->vex;
     instruction->rex_w = (decoder->rex & REX_W) != 0;
+    instruction->operand_prefix = decoder->operand_prefix;
     instruction->lock = decoder->lock;
     instruction->repeat = entry->repeats ? decoder->repeat : 0;
     instruction->vex = decoder->vex;

@@ -105,7 +105,7 @@ static uint8_t *put_prefixes(uint8_t *at, const struct host_instruction *instruc
     return at;
 }
 
-/* Of opcode and immediate all bytes of the field are written, too. */
+/* Of the opcode all bytes of the field are written, too. */
 void encode(struct code_writer *writer, const struct host_instruction *instruction)
 {
     const unsigned rex = rex_of(instruction);
@@ -123,7 +123,8 @@ void encode(struct code_writer *writer, const struct host_instruction *instructi
         at = put_memory(at, instruction->reg, &instruction->memory);
     else
         at = put_modrm(at, 3, instruction->reg, instruction->rm);
-    memcpy(at, &instruction->immediate, sizeof(instruction->immediate));
+    if (instruction->immediate_bytes != 0)
+        memcpy(at, &instruction->immediate, instruction->immediate_bytes);
     writer->at = at + instruction->immediate_bytes;
 }
 

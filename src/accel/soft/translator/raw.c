@@ -1,94 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Takes guest instructions apart; see raw_private.h. 64-bit code without VEX only. */
+/* Takes guest instructions apart; see raw_private.h. */
 #include "accel/soft/translator/raw_private.h"
 
 #include <string.h>
 
-#include "base/check.h"
+/* What opcodes of a map begin with, and how many bytes they have (SDM vol. 2, 2.1.2). */
+static const struct {
+    uint8_t opcode[3];
+    uint8_t opcode_bytes;
+} maps[] = {
+    [MAP_ONE] = {{0}, 1},
+    [MAP_0F] = {{0x0f}, 2},
+    [MAP_0F38] = {{0x0f, 0x38}, 3},
+    [MAP_0F3A] = {{0x0f, 0x3a}, 3},
+};
 
-#define PREFIX_OPERAND 0x66
-
-static bool is_legacy_prefix(uint8_t byte)
+struct host_instruction raw_parse(const struct instruction *instruction)
 {
-    switch (byte) {
-    case 0x26:
-    case 0x2e:
-    case 0x36:
-    case 0x3e:
-    case 0x64:
-    case 0x65:
-    case PREFIX_OPERAND:
-    case 0x67:
-    case 0xf0:
-    case 0xf2:
-    case 0xf3:
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* Legacy prefixes and REX; returns how many bytes. */
-static unsigned take_prefixes(struct host_instruction *raw,
-                              const struct instruction *instruction, const uint8_t *bytes)
-{
-    bool repeats =
-        instruction->form->prefix == PREFIX_F2 || instruction->form->prefix == PREFIX_F3;
-    unsigned at = 0;
-
-    for (;; at++) {
-        bool rex = (bytes[at] & 0xf0) == 0x40;
-
-        if (!rex && !is_legacy_prefix(bytes[at]))
-            return at;
-        raw->wide = rex && (bytes[at] & 8) != 0;
-        if (bytes[at] == PREFIX_OPERAND)
-            raw->prefix_66 = PREFIX_OPERAND;
-        if (repeats && (bytes[at] == 0xf2 || bytes[at] == 0xf3))
-            raw->prefix_repeat = bytes[at];
-    }
-}
-
-/* Bytes of ModRM, SIB and displacement (SDM table 2-2, 64-bit code). */
-static unsigned modrm_bytes(const uint8_t *bytes)
-{
-    unsigned mod = bytes[0] >> 6;
-    unsigned rm = bytes[0] & 7;
-    unsigned count = 1;
-
-    if (mod == 3)
-        return count;
-    if (rm == 4) {
-        count++;
-        if (mod == 0 && (bytes[1] & 7) == 5)
-            count += 4;
-    }
-    if (mod == 0)
-        return rm == 5 ? count + 4 : count;
-    return count + (mod == 1 ? 1 : 4);
-}
-
-struct host_instruction raw_parse(const struct instruction *instruction,
-                                  const uint8_t *bytes)
-{
-    static const uint8_t opcode_bytes[] = {
-        [MAP_ONE] = 1, [MAP_0F] = 2, [MAP_0F38] = 3, [MAP_0F3A] = 3};
+    static const uint8_t repeats[PREFIX_NFX + 1] = {
+        [PREFIX_F2] = 0xf2, [PREFIX_F3] = 0xf3};
     const struct form *form = instruction->form;
     struct host_instruction raw = {
+        .prefix_66 = instruction->operand_prefix ? 0x66 : 0,
+        .prefix_repeat = repeats[form->prefix],
         .lock = instruction->lock,
+        .wide = instruction->rex_w,
         .reg = form->extension >= 0 ? (uint8_t)form->extension : instruction->reg,
         .rm = instruction->rm,
+        .immediate_bytes = instruction->immediate_bytes,
+        .immediate = instruction->immediate,
     };
-    unsigned at = take_prefixes(&raw, instruction, bytes);
 
-    raw.opcode_bytes = opcode_bytes[instruction->form->map];
-    memcpy(raw.opcode, bytes + at, raw.opcode_bytes);
-    at += raw.opcode_bytes;
-    if (instruction->has_modrm) {
-        at += modrm_bytes(bytes + at);
-    }
-    CHECK(instruction->length - at <= sizeof(raw.immediate));
-    raw.immediate_bytes = (uint8_t)(instruction->length - at);
-    memcpy(&raw.immediate, bytes + at, raw.immediate_bytes);
+    raw.opcode_bytes = maps[form->map].opcode_bytes;
+    memcpy(raw.opcode, maps[form->map].opcode, sizeof(raw.opcode));
+    raw.opcode[raw.opcode_bytes - 1] = instruction->opcode;
     return raw;
 }

@@ -38,7 +38,7 @@ static void scratch_immediate(struct emitter *e, uint8_t opcode, unsigned extens
 static void operate_string(struct emitter *e)
 {
     const struct instruction *instruction = e->instruction;
-    struct host_instruction raw = raw_parse(instruction, e->bytes);
+    struct host_instruction raw = raw_parse(instruction);
     uint8_t bytes_shift = instruction->operand_size == 8 ? 3 : 2;
     struct host_memory piece = {.base = ADDRESS, .index = SCRATCH, .scale = bytes_shift};
 

@@ -62,29 +62,41 @@ static bool is_high(const struct instruction *instruction, uint8_t operand,
            number >= 4 && number < 8;
 }
 
+static void add_operand(struct shape *shape, const struct instruction *instruction,
+                        uint8_t operand, bool written)
+{
+    uint8_t number;
+
+    if (is_rm(operand)) {
+        if (instruction->memory)
+            return;
+        number = instruction->rm;
+        shape->rm = true;
+        shape->rm_written |= written;
+    } else if (is_reg(operand) || operand == OPERAND_O) {
+        number = instruction->reg;
+        shape->reg |= operand != OPERAND_O;
+        shape->low |= operand == OPERAND_O;
+        shape->reg_written |= written;
+    } else {
+        return;
+    }
+    if (is_high(instruction, operand, number))
+        shape->high = true;
+    else
+        shape->renamed |= is_renamed(number);
+}
+
 static struct shape shape_of(const struct instruction *instruction)
 {
     const struct form *form = instruction->form;
+    const bool written = exchanges(form);
     struct shape shape = {.reg = false};
 
-    for (unsigned i = 0; i < ARRAY_SIZE(form->operands); i++) {
-        uint8_t operand = form->operands[i];
-        bool written = i == 0 ? (form->attributes & FORM_READS) == 0 : exchanges(form);
-        bool rm = is_rm(operand) && !instruction->memory;
-        uint8_t number = is_rm(operand) ? instruction->rm : instruction->reg;
-
-        shape.reg |= is_reg(operand);
-        shape.rm |= rm;
-        shape.low |= operand == OPERAND_O;
-        shape.reg_written |= (is_reg(operand) || operand == OPERAND_O) && written;
-        shape.rm_written |= rm && written;
-        if (!rm && !is_reg(operand) && operand != OPERAND_O)
-            continue;
-        if (is_high(instruction, operand, number))
-            shape.high = true;
-        else
-            shape.renamed |= is_renamed(number);
-    }
+    add_operand(&shape, instruction, form->operands[0],
+                (form->attributes & FORM_READS) == 0);
+    for (unsigned i = 1; i < ARRAY_SIZE(form->operands); i++)
+        add_operand(&shape, instruction, form->operands[i], written);
     return shape;
 }
 
@@ -176,7 +188,7 @@ static void keep_group(struct emitter *e, const struct shape *shape)
 static void operate_memory(struct emitter *e, const struct shape *shape)
 {
     const struct instruction *instruction = e->instruction;
-    struct host_instruction raw = raw_parse(instruction, e->bytes);
+    struct host_instruction raw = raw_parse(instruction);
     uint32_t first_site = e->translator->site_count;
     bool homeless = shape->reg && register_is_homeless(instruction->reg);
     bool read = !shape->reg_written || !only_writes(instruction, shape);
@@ -275,7 +287,7 @@ static bool exchange_operands(const struct instruction *instruction,
 static void operate_registers(struct emitter *e, const struct shape *shape)
 {
     const struct instruction *instruction = e->instruction;
-    struct host_instruction raw = raw_parse(instruction, e->bytes);
+    struct host_instruction raw = raw_parse(instruction);
     bool same = shape->reg && shape->rm && instruction->reg == instruction->rm;
     bool read = !only_writes(instruction, shape);
     unsigned rm = raw.rm;
