@@ -458,6 +458,7 @@ static struct decoder start(const uint8_t *bytes, size_t available, uint32_t mod
 static void clear(struct instruction *instruction, uint64_t rip, uint32_t mode)
 {
     instruction->form = NULL;
+    instruction->form_number = 0;
     instruction->rip = rip;
     instruction->immediate = 0;
     instruction->immediate2 = 0;
@@ -581,6 +582,7 @@ static enum decode_result decode_form(struct decoder *decoder,
     if (entry == NULL)
         return DECODE_UNDEFINED;
     instruction->form = entry->form;
+    instruction->form_number = (uint16_t)(entry - index->entries);
     instruction->has_modrm = opcode->has_modrm;
     instruction->opcode = decoder->opcode;
     instruction->immediate = entry->constant;

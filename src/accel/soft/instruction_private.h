@@ -204,6 +204,7 @@ struct instruction {
     uint64_t
         immediate; /* extended as the operand says; branches: the target's offset (rip) */
     uint16_t immediate2;     /* far pointers: selector; ENTER: second operand */
+    uint16_t form_number;    /* of the form, as soft_form counts */
     uint8_t immediate_bytes; /* of its bytes, the last ones */
     bool operand_prefix;     /* 66h, also where that is part of the opcode */
     int64_t displacement;

@@ -73,8 +73,10 @@ struct emitter {
  */
 typedef bool translate_rule(struct emitter *e);
 
-/* rules.c: the rule for a form, or NULL. */
-translate_rule *rule_find(const struct form *form);
+/* rules.c: the rule for an instruction, or NULL. To be initialized before, any number of
+ * times. */
+void rules_init(void);
+translate_rule *rule_find(const struct instruction *instruction);
 
 translate_rule rule_operate;  /* rules_operate.c: any operands in general registers */
 translate_rule rule_constant; /* MOV of an immediate into a register */

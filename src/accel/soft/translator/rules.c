@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which rule translates which family of instructions. What has none is interpreted. */
+#include <pthread.h>
+
 #include "accel/soft/handlers_private.h"
 #include "accel/soft/translator/emit_private.h"
+#include "base/check.h"
 
 static const struct {
     handler_select *family;
@@ -40,10 +43,40 @@ static const struct {
     {select_system, rule_system},
 };
 
-translate_rule *rule_find(const struct form *form)
+/* The same by the number of a form: indices into `rules`, behind the last one where there
+ * is none. */
+#define FORMS_LIMIT 2048
+static uint8_t rule_of_form[FORMS_LIMIT];
+_Static_assert(ARRAY_SIZE(rules) <= UINT8_MAX, "an index is a byte");
+
+static uint8_t rule_of(const struct form *form)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
-        if (rules[i].family == form->select)
-            return rules[i].rule;
-    return NULL;
+    uint8_t i = 0;
+
+    while (i < ARRAY_SIZE(rules) && rules[i].family != form->select)
+        i++;
+    return i;
+}
+
+static void fill(void)
+{
+    const size_t count = soft_form_count();
+
+    CHECK(count <= FORMS_LIMIT);
+    for (size_t i = 0; i < count; i++)
+        rule_of_form[i] = rule_of(soft_form(i));
+}
+
+void rules_init(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    CHECK(pthread_once(&once, fill) == 0);
+}
+
+translate_rule *rule_find(const struct instruction *instruction)
+{
+    const uint8_t i = rule_of_form[instruction->form_number];
+
+    return i < ARRAY_SIZE(rules) ? rules[i].rule : NULL;
 }

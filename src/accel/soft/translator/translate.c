@@ -129,7 +129,7 @@ static void set_instruction(struct emitter *e, size_t ordinal)
 
 static bool emit_by_rule(struct emitter *e)
 {
-    translate_rule *rule = rule_find(e->instruction->form);
+    translate_rule *rule = rule_find(e->instruction);
     bool done;
 
     e->group_kept = false;

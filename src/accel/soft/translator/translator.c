@@ -13,6 +13,7 @@
 
 #include "accel/soft/soft_private.h"
 #include "accel/soft/translator/check_private.h"
+#include "accel/soft/translator/emit_private.h"
 #include "accel/soft/translator/shared_private.h"
 #include "accel/soft/translator/vectors_private.h"
 #include "base/check.h"
@@ -54,6 +55,7 @@ int translator_create(struct translator **translator, uint32_t code_bytes,
         return result;
     }
     created->blocks->page_unit = CODE_TRANSLATED;
+    rules_init();
     thunks_emit(created);
     code_memory_empty(&created->memory);
     created->site_count = 1; /* index and offset 0 mean none */
