@@ -31,6 +31,7 @@ struct translated_code {
     bool interpreted; /* nothing but one instruction that the interpreter does */
 };
 
+/* What a lookup wants is in its first 64 bytes. */
 struct block {
     uint64_t rip;      /* of the first instruction */
     uint64_t gpa;      /* of its first byte */
@@ -38,12 +39,12 @@ struct block {
     uint32_t mode;
     uint16_t byte_count;
     uint16_t uop_count;
-    _Atomic bool stale; /* its bytes have changed */
-    struct block *_Atomic next_in_hash;
-    uint64_t granules;           /* of its page: what else it depends on */
     struct translated_code code; /* MODE_TRANSLATED: there are no uops */
-    struct block *shadow;        /* the same for the lockstep checker, in pieces */
-    struct uop uops[];           /* the last one ends the block */
+    _Atomic bool stale;          /* its bytes have changed */
+    struct block *_Atomic next_in_hash;
+    uint64_t granules;    /* of its page: what else it depends on */
+    struct block *shadow; /* the same for the lockstep checker, in pieces */
+    struct uop uops[];    /* the last one ends the block */
 };
 
 #define BLOCK_HASH_BUCKETS 65536
