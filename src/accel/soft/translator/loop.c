@@ -33,7 +33,8 @@ static bool steps(const struct instruction *instruction)
     if (form->select == select_alu)
         return (form->variant == ALU_ADD || form->variant == ALU_SUB) &&
                form->operands[1] >= OPERAND_I8 && form->operands[1] <= OPERAND_IV &&
-               is_small((int64_t)instruction->immediate);
+               is_small(instruction->operand_size == 4 ? (int32_t)instruction->immediate
+                                                       : (int64_t)instruction->immediate);
     return form->select == select_lea && instruction->base == instruction->reg &&
            instruction->index == SOFT_ZERO && is_small(instruction->displacement);
 }

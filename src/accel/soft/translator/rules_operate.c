@@ -24,11 +24,12 @@ static bool is_reg(uint8_t operand)
 
 /* What its operands are, as far as rewriting goes. */
 struct shape {
-    bool reg;     /* ModRM.reg is a general register */
-    bool rm;      /* ModRM.rm is one (not memory) */
-    bool low;     /* the opcode's low bits are one */
-    bool high;    /* one of them is AH, CH, DH or BH */
-    bool renamed; /* one of them has another number here, or no host register */
+    bool reg;         /* ModRM.reg is a general register */
+    bool rm;          /* ModRM.rm is one (not memory) */
+    bool low;         /* the opcode's low bits are one */
+    bool accumulator; /* one of them is it, by the form */
+    bool high;        /* one of them is AH, CH, DH or BH */
+    bool renamed;     /* one of them has another number here, or no host register */
     bool reg_written;
     bool rm_written;
 };
@@ -79,6 +80,7 @@ static void add_operand(struct shape *shape, const struct instruction *instructi
         shape->low |= operand == OPERAND_O;
         shape->reg_written |= written;
     } else {
+        shape->accumulator |= operand == OPERAND_A;
         return;
     }
     if (is_high(instruction, operand, number))
@@ -167,7 +169,8 @@ static bool has_hidden_results(const struct form *form)
            form->select == select_exchange_double ||
            form->select == select_exchange_accumulator ||
            form->select == select_move_accumulator ||
-           form->select == select_vector_string || form->select == select_misc;
+           form->select == select_vector_string || form->select == select_x87_control ||
+           form->select == select_misc;
 }
 
 static void keep_group(struct emitter *e, const struct shape *shape)
@@ -180,8 +183,8 @@ static void keep_group(struct emitter *e, const struct shape *shape)
         emit_written(e, instruction->reg);
     if (shape->rm_written)
         emit_written(e, instruction->rm);
-    if (!shape->reg && !shape->rm && !shape->low)
-        emit_written(e, X86_RAX); /* forms with the accumulator, and vectors */
+    if (shape->accumulator)
+        emit_written(e, X86_RAX);
     emit_keep_group(e);
 }
 

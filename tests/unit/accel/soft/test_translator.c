@@ -133,6 +133,35 @@ static void accesses_by_one_register_may_reach_into_the_next_page(void **state)
     assert_int_equal(counters(fixture)->steps, 1);
 }
 
+/* FNSTSW AX names no operand. */
+GUEST(accumulator, 64,
+      "fninit\n"
+      "fnclex\n"
+      "mov $0x60a123, %eax\n"
+      "movl $1, (%rax)\n"
+      "orl $4, 4(%rax)\n"
+      "fnstsw %ax\n" /* 0 */
+      "mov 0x10(%rax), %edx\n"
+      "mov $0x60a120, %eax\n"
+      "mov 3(%rax), %ecx\n"
+      "cltq\n"
+      "add $4, %al\n"
+      "mov 3(%rax), %ebx\n" GUEST_STOP);
+
+static void group_ends_where_the_accumulator_changes(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    fixture->cpu.cr4 |= X86_CR4_OSFXSR;
+    soft_cpu_update_mode(&fixture->cpu);
+    guest_write64(fixture, 0x600010, 7);
+    GUEST_LOAD(fixture, accumulator);
+    assert_int_equal(guest_run(fixture), GUEST_STOPPED);
+    assert_int_equal(fixture->cpu.r[X86_RDX], 7);
+    assert_int_equal(fixture->cpu.r[X86_RCX], 1);
+    assert_int_equal(fixture->cpu.r[X86_RBX], 4);
+}
+
 /* ---- flags ---- */
 
 GUEST(flags_across_memory, 64,
@@ -706,6 +735,7 @@ int main(void)
         TRANSLATOR_TEST(a_loop_asks_c_only_to_start),
         TRANSLATOR_TEST(registers_without_a_host_register),
         TRANSLATOR_TEST(accesses_by_one_register_may_reach_into_the_next_page),
+        TRANSLATOR_TEST(group_ends_where_the_accumulator_changes),
         TRANSLATOR_TEST(flags_that_are_read_later_survive_checks_and_calls),
         TRANSLATOR_TEST(partly_written_flags_keep_the_rest),
         TRANSLATOR_TEST(a_fault_leaves_the_instruction_undone),
