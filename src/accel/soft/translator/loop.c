@@ -58,21 +58,26 @@ static uint32_t written(const struct instruction *instruction)
     return operand == OPERAND_A ? 1u << X86_RAX : 0;
 }
 
+/* Instructions up to the last branch to the block's start. */
+static size_t length_of_loop(const struct emitter *e)
+{
+    size_t count = e->draft->count;
+
+    while (count > 0 && !(e->draft->instructions[count - 1].immediate == e->block->rip &&
+                          jumps(&e->draft->instructions[count - 1])))
+        count--;
+    return count;
+}
+
 void find_loop(struct emitter *e)
 {
-    uint32_t unsteady = 0;
-
-    e->loop = (struct access_loop){.count = 0};
-    for (size_t i = 0; i < e->draft->count; i++) {
-        const struct instruction *instruction = &e->draft->instructions[i];
-
-        if (!steps(instruction))
-            unsteady |= written(instruction);
-        if (jumps(instruction) && instruction->immediate == e->block->rip) {
-            e->loop.count = i + 1;
-            e->loop.unsteady = unsteady;
-        }
-    }
+    e->loop.count = length_of_loop(e);
+    e->loop.unsteady = 0;
+    e->loop.place_counts[false] = 0;
+    e->loop.place_counts[true] = 0;
+    for (size_t i = 0; i < e->loop.count; i++)
+        if (!steps(&e->draft->instructions[i]))
+            e->loop.unsteady |= written(&e->draft->instructions[i]);
 }
 
 static bool is_steady(const struct access_loop *loop, unsigned number)
