@@ -32,7 +32,7 @@ struct decoder {
     uint8_t repeat;  /* F2h or F3h, the last one counts */
     uint8_t segment; /* override, or NO_SEGMENT */
     uint8_t rex;     /* REX; of VEX the same bits: W R X B */
-    bool vex;
+    bool vex;        /* there is VEX, which says: */
     uint8_t vex_register;
     bool vex_256;
     unsigned mandatory; /* enum mandatory_prefix */
@@ -490,6 +490,13 @@ static void clear(struct instruction *instruction, uint64_t rip, uint32_t mode)
     instruction->vex_256 = false;
 }
 
+static void fill_vex(struct instruction *instruction, const struct decoder *decoder)
+{
+    instruction->vex = true;
+    instruction->vex_register = decoder->vex_register;
+    instruction->vex_256 = decoder->vex_256;
+}
+
 static void fill_registers(struct instruction *instruction, const struct decoder *decoder,
                            const struct form_entry *entry, uint8_t modrm)
 {
@@ -595,9 +602,8 @@ static enum decode_result decode_form(struct decoder *decoder,
     instruction->operand_prefix = decoder->operand_prefix;
     instruction->lock = decoder->lock;
     instruction->repeat = entry->repeats ? decoder->repeat : 0;
-    instruction->vex = decoder->vex;
-    instruction->vex_register = decoder->vex_register;
-    instruction->vex_256 = decoder->vex_256;
+    if (decoder->vex)
+        fill_vex(instruction, decoder);
     fill_registers(instruction, decoder, entry, modrm);
     result = take_operands(decoder, entry, modrm, instruction);
     if (result != DECODE_OK)

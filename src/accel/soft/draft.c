@@ -162,17 +162,6 @@ static bool may_fault(const struct instruction *instruction)
     return (instruction->form->attributes & FORM_PURE) == 0 || accesses;
 }
 
-/* Shifts by 0, after the count is masked, leave the flags alone (SDM vol. 2, SAL). */
-unsigned draft_written_flags(const struct instruction *instruction)
-{
-    unsigned mask = instruction->operand_size == 8 ? 63 : 31;
-
-    if ((instruction->form->attributes & FORM_COUNT) != 0 &&
-        (instruction->immediate & mask) == 0)
-        return 0;
-    return instruction->form->flags.written;
-}
-
 /* Backwards from the end, where all flags are live: a flag is dead where it is written
  * again before anything reads it. Whatever may fault reads all, since the handler sees
  * them. */

@@ -58,8 +58,17 @@ void draft_shorten(struct draft *draft, size_t count);
 /* Fills flags_dead. */
 void draft_find_dead_flags(struct draft *draft);
 
-/* The flags an instruction writes, leaving none as they were. */
-unsigned draft_written_flags(const struct instruction *instruction);
+/* The flags an instruction writes, leaving none as they were. Shifts by 0, after the
+ * count is masked, leave all alone (SDM vol. 2, SAL). */
+static inline unsigned draft_written_flags(const struct instruction *instruction)
+{
+    const struct form *form = instruction->form;
+    const unsigned mask = instruction->operand_size == 8 ? 63 : 31;
+
+    if ((form->attributes & FORM_COUNT) != 0 && (instruction->immediate & mask) == 0)
+        return 0;
+    return form->flags.written;
+}
 
 /* The address behind what has been decoded. */
 static inline uint64_t draft_rip(const struct draft *draft)

@@ -211,7 +211,7 @@ static void add_slot(struct form_index *index, struct counts *counts,
 static void add_opcode(struct form_index *index, struct counts *counts,
                        struct form_opcode *opcode, const uint16_t *forms, size_t count)
 {
-    *opcode = (struct form_opcode){.slot = (uint16_t)counts->slots, .known = count > 0};
+    *opcode = (struct form_opcode){.slot = (uint32_t)counts->slots, .known = count > 0};
     for (size_t i = 0; i < count; i++) {
         const struct form_entry *entry = &index->entries[forms[i]];
 

@@ -63,7 +63,7 @@ struct form_entry {
 
 /* Candidates of one opcode. */
 struct form_opcode {
-    uint16_t slot; /* the first of one or of FORM_SLOTS_BY_MODRM slots */
+    uint32_t slot; /* the first of one or of FORM_SLOTS_BY_MODRM slots */
     bool known;    /* there is any form */
     bool has_modrm;
     bool by_modrm;
