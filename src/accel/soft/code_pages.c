@@ -114,41 +114,55 @@ void code_pages_remove(struct soft_vm *vm, uint64_t gpa, enum code_page_unit uni
 
 /* ---- marks ---- */
 
-/* Those of [gpa, gpa + size) in one word of a page. */
-static uint64_t marks_in_word(uint64_t gpa, unsigned size, size_t word)
-{
-    const uint64_t first = gpa % X86_PAGE_BYTES >> CODE_MARK_SHIFT;
-    const uint64_t last = (gpa % X86_PAGE_BYTES + size - 1) >> CODE_MARK_SHIFT;
-    const uint64_t start = max_u64(first, word * 64);
-    const uint64_t end = min_u64(last, word * 64 + 63);
+/* The marks of [gpa, gpa + size) within a page: bits `first` to `last`. */
+struct mark_range {
+    unsigned first;
+    unsigned last;
+};
 
-    if (start > end)
-        return 0;
-    return ~UINT64_C(0) >> (63 - (end - start)) << start % 64;
+static struct mark_range range_of(uint64_t gpa, unsigned size)
+{
+    const unsigned start = (unsigned)(gpa % X86_PAGE_BYTES);
+
+    return (struct mark_range){.first = start >> CODE_MARK_SHIFT,
+                               .last = (start + size - 1) >> CODE_MARK_SHIFT};
 }
 
+/* Those in one of the words that the range touches. */
+static uint64_t marks_in_word(struct mark_range range, unsigned word)
+{
+    const unsigned first = range.first / 64 == word ? range.first % 64 : 0;
+    const unsigned last = range.last / 64 == word ? range.last % 64 : 63;
+
+    return (~UINT64_C(0) >> (63 - last)) & (~UINT64_C(0) << first);
+}
+
+/* One that is there already was seen, so what was written before it was made is, too. */
 void code_pages_mark(struct code_pages *pages, uint64_t gpa, unsigned size)
 {
     struct code_marks *marks = &pages->marks[gpa >> 12];
+    const struct mark_range range = range_of(gpa, size);
 
-    for (size_t i = 0; i < CODE_MARK_WORDS; i++) {
-        const uint64_t wanted = marks_in_word(gpa, size, i);
+    for (unsigned word = range.first / 64; word <= range.last / 64; word++) {
+        const uint64_t wanted = marks_in_word(range, word);
 
-        if ((atomic_load(&marks->words[i]) & wanted) != wanted)
-            (void)atomic_fetch_or(&marks->words[i], wanted);
+        if ((atomic_load(&marks->words[word]) & wanted) == wanted)
+            continue;
+        (void)atomic_fetch_or(&marks->words[word], wanted);
+        atomic_thread_fence(memory_order_seq_cst); /* before the bytes are read */
     }
-    atomic_thread_fence(memory_order_seq_cst); /* before the bytes are read */
 }
 
 bool code_pages_are_marked(const struct code_pages *pages, uint64_t gpa, unsigned size)
 {
+    const struct mark_range range = range_of(gpa, size);
     bool marked = false;
 
     if (!code_pages_has(pages, gpa))
         return false;
-    for (size_t i = 0; i < CODE_MARK_WORDS && !marked; i++)
-        marked = (atomic_load(&pages->marks[gpa >> 12].words[i]) &
-                  marks_in_word(gpa, size, i)) != 0;
+    for (unsigned word = range.first / 64; word <= range.last / 64; word++)
+        marked |= (atomic_load(&pages->marks[gpa >> 12].words[word]) &
+                   marks_in_word(range, word)) != 0;
     return marked;
 }
 
