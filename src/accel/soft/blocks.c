@@ -13,10 +13,6 @@
 #include "accel/soft/translator/translator_private.h"
 #include "base/check.h"
 
-/* A stock kernel's boot decodes a third of a million instructions: 16 MiB of uops.
- * Touched as needed, emptied when full. */
-#define ARENA_BYTES (UINT64_C(64) << 20)
-
 /* Written bytes are compared with code in granules of this size (64 to a page). */
 #define GRANULE_SHIFT 6
 
@@ -26,12 +22,12 @@ int block_cache_create(struct block_cache **cache, struct error *err)
 
     if (created == NULL)
         return error_set(err, -ENOMEM, "out of memory for the software CPU");
-    created->arena = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE,
+    created->arena = mmap(NULL, BLOCK_ARENA_BYTES, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (created->arena == MAP_FAILED) {
         free(created);
         return error_set_errno(err, errno, "cannot reserve %d MiB for decoded code",
-                               (int)(ARENA_BYTES >> 20));
+                               (int)(BLOCK_ARENA_BYTES >> 20));
     }
     created->page_unit = CODE_INTERPRETED;
     created->generation = 1;
@@ -43,7 +39,7 @@ void block_cache_destroy(struct block_cache *cache)
 {
     if (cache == NULL)
         return;
-    (void)munmap(cache->arena, ARENA_BYTES);
+    (void)munmap(cache->arena, BLOCK_ARENA_BYTES);
     free(cache);
 }
 
@@ -55,7 +51,7 @@ static void *arena_take(struct block_cache *cache, size_t size)
     void *taken;
 
     size = (size_t)align_up(size, 16);
-    if (size > ARENA_BYTES - cache->used)
+    if (size > BLOCK_ARENA_BYTES - cache->used)
         return NULL;
     taken = cache->arena + cache->used;
     cache->used += size;
@@ -104,7 +100,7 @@ uint64_t block_cache_bytes(const struct block_cache *cache)
 void block_cache_release(struct soft_vm *vm, struct block_cache *cache)
 {
     block_cache_empty(vm, cache);
-    (void)madvise(cache->arena, ARENA_BYTES, MADV_DONTNEED);
+    (void)madvise(cache->arena, BLOCK_ARENA_BYTES, MADV_DONTNEED);
 }
 
 void block_cache_forget_addresses(struct soft_cpu *cpu)
@@ -261,7 +257,7 @@ static void make_stale(struct soft_vm *vm, struct block_cache *cache,
     struct block_address *address = block_address(cache, block->rip);
 
     if (block->stale)
-        return; /* through the reference in its other page */
+        return; /* never found, or through the reference in its other page */
     block->stale = true;
     if (address->block == block)
         *address = (struct block_address){.block = NULL};
@@ -362,8 +358,10 @@ bool block_cache_add(struct soft_cpu *cpu, struct block_cache *cache, struct blo
     struct block *_Atomic *bucket =
         hash_bucket(cache, block->gpa, block->rip, block->mode);
 
-    if (!note_block(cpu, cache, block))
+    if (!note_block(cpu, cache, block)) {
+        block->stale = true; /* one of its pages may know it already */
         return false;
+    }
     atomic_init(&block->next_in_hash, in_hash(bucket));
     atomic_store_explicit(bucket, block, memory_order_release);
     return true;

@@ -47,6 +47,10 @@ struct block {
     struct uop uops[];    /* the last one ends the block */
 };
 
+/* A stock kernel's boot decodes a third of a million instructions: 16 MiB of uops.
+ * Touched as needed, emptied when full. */
+#define BLOCK_ARENA_BYTES (UINT64_C(64) << 20)
+
 #define BLOCK_HASH_BUCKETS 65536
 #define BLOCK_PAGE_BUCKETS 4096
 #define BLOCK_ADDRESSES 4096

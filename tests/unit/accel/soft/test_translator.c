@@ -10,6 +10,7 @@
 
 #include "accel/soft/access_private.h"
 #include "accel/soft/instruction_private.h"
+#include "accel/soft/translator/shared_private.h"
 #include "accel/soft/translator/translator_private.h"
 
 #define CODE_BYTES (1u << 20)
@@ -631,6 +632,28 @@ static void a_single_step_is_one_instruction(void **state)
 
 /* ---- full memory ---- */
 
+/* Of a block of two pages one may know it already when there is no room for the other. */
+static void a_block_that_found_no_room_is_no_matter_for_writers(void **state)
+{
+    static const uint8_t crossing[] = {0xb8, 0, 0, 0, 0}; /* mov $0, %eax */
+    struct soft_fixture *fixture = *state;
+    struct soft_cpu *cpu = &fixture->cpu;
+    const uint64_t at = GUEST_CODE + X86_PAGE_BYTES - 2;
+    const struct block *block = NULL;
+
+    soft_fixture_write(fixture, at, crossing, sizeof(crossing));
+    for (uint64_t left = 0; block == NULL; left += 8) {
+        assert_true(left < X86_PAGE_BYTES);
+        translator_release(&fixture->vm, fixture->vm.translator);
+        fixture->vm.translator->blocks->used = BLOCK_ARENA_BYTES - left;
+        cpu->rip = at;
+        block = translation_find(cpu);
+        translation_written(&fixture->vm, at, 1);
+        translation_written(&fixture->vm, at + 2, 1);
+    }
+    assert_true(block->stale);
+}
+
 #define CHAIN_PAGES 700
 
 static void full_code_memory_is_emptied_and_filled_again(void **state)
@@ -755,6 +778,7 @@ int main(void)
         TRANSLATOR_TEST(code_that_changes_is_run_as_it_is),
         TRANSLATOR_TEST(pages_of_code_may_be_mapped_anew),
         TRANSLATOR_TEST(a_single_step_is_one_instruction),
+        TRANSLATOR_TEST(a_block_that_found_no_room_is_no_matter_for_writers),
         TRANSLATOR_TEST(full_code_memory_is_emptied_and_filled_again),
         TRANSLATOR_TEST(an_instruction_may_use_two_pages_with_one_entry),
         TRANSLATOR_TEST(an_nmi_that_waits_holds_up_nothing_and_comes_behind_iret),
