@@ -2,8 +2,6 @@
 /* Host instructions as bytes; see encode_private.h. */
 #include "accel/soft/translator/encode_private.h"
 
-#include <string.h>
-
 enum { REX = 0x40, REX_B = 0x1, REX_X = 0x2, REX_R = 0x4, REX_W = 0x8 };
 
 #define PREFIX_GS 0x65
@@ -12,23 +10,6 @@ enum { REX = 0x40, REX_B = 0x1, REX_X = 0x2, REX_R = 0x4, REX_W = 0x8 };
 #define RM_SIB 4
 #define INDEX_NONE 4
 #define BASE_NONE 5
-
-void encode_u8(struct code_writer *writer, uint8_t value)
-{
-    *writer->at++ = value;
-}
-
-void encode_u32(struct code_writer *writer, uint32_t value)
-{
-    memcpy(writer->at, &value, sizeof(value));
-    writer->at += sizeof(value);
-}
-
-void encode_bytes(struct code_writer *writer, const void *bytes, unsigned count)
-{
-    memcpy(writer->at, bytes, count);
-    writer->at += count;
-}
 
 /* What follows puts bytes at `at` and returns where the next ones go: a place in a
  * register, not in a struct that each of these bytes could be part of. */

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "x86/x86.h"
 
@@ -57,9 +58,22 @@ struct host_instruction {
 
 void encode(struct code_writer *writer, const struct host_instruction *instruction);
 
-void encode_bytes(struct code_writer *writer, const void *bytes, unsigned count);
-void encode_u8(struct code_writer *writer, uint8_t value);
-void encode_u32(struct code_writer *writer, uint32_t value);
+static inline void encode_bytes(struct code_writer *writer, const void *bytes,
+                                unsigned count)
+{
+    memcpy(writer->at, bytes, count);
+    writer->at += count;
+}
+
+static inline void encode_u8(struct code_writer *writer, uint8_t value)
+{
+    encode_bytes(writer, &value, sizeof(value));
+}
+
+static inline void encode_u32(struct code_writer *writer, uint32_t value)
+{
+    encode_bytes(writer, &value, sizeof(value));
+}
 
 /* MOV between 64-bit registers, and between a register and eight bytes of memory. */
 void encode_move(struct code_writer *writer, unsigned to, unsigned from);
