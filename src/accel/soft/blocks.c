@@ -261,7 +261,8 @@ static void make_stale(struct soft_vm *vm, struct block_cache *cache,
     block->stale = true;
     if (address->block == block)
         *address = (struct block_address){.block = NULL};
-    unchain(page, block);
+    if ((block->mode & MODE_TRANSLATED) == 0)
+        unchain(page, block);
     while (in_hash(link) != block)
         link = &in_hash(link)->next_in_hash;
     atomic_store_explicit(link, in_hash(&block->next_in_hash), memory_order_release);
