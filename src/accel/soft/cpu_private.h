@@ -118,6 +118,7 @@ struct soft_cpu {
 
     /* ---- architecture ---- */
     struct x86_segment segments[X86_SEGMENT_COUNT];
+    uint64_t kernel_gs_base; /* that SWAPGS gives GS */
     struct x86_table gdt;
     struct x86_table idt;
     uint64_t cr0;

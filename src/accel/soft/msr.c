@@ -149,7 +149,6 @@ static const struct place {
     {MSR_LSTAR, MAKER_ANY, RULE_CANONICAL, AT(lstar), 0},
     {MSR_CSTAR, MAKER_ANY, RULE_CANONICAL, AT(cstar), 0},
     {MSR_FMASK, MAKER_ANY, RULE_LOW_HALF, AT(fmask), 0},
-    {MSR_KERNEL_GS_BASE, MAKER_ANY, RULE_CANONICAL, AT(kernel_gs_base), 0},
     {MSR_TSC_AUX, MAKER_ANY, RULE_LOW_HALF, AT(tsc_aux), 0},
     {MSR_AMD_SYSTEM_CONFIG, MAKER_AMD, RULE_NONE, AT(system_config), 0},
     {MSR_AMD_HARDWARE_CONFIG, MAKER_AMD, RULE_NONE, AT(hardware_config), 0},
@@ -251,6 +250,9 @@ static bool read_special(struct soft_cpu *cpu, uint32_t number, uint64_t *value)
     case MSR_GS_BASE:
         *value = cpu->segments[X86_GS].base;
         return true;
+    case MSR_KERNEL_GS_BASE:
+        *value = cpu->kernel_gs_base;
+        return true;
     case MSR_KEY_RIGHTS:
         *value = cpu->key_rights[false];
         return true;
@@ -320,12 +322,11 @@ uint64_t soft_msr_read(struct soft_cpu *cpu, const struct uop *uop, uint32_t ind
 /* ---- writing
  * ------------------------------------------------------------------------------------ */
 
-static bool write_base(struct soft_cpu *cpu, enum x86_segment_register which,
-                       uint64_t value)
+static bool write_base(uint64_t *base, uint64_t value)
 {
     if (!linear_is_canonical(value))
         return false;
-    cpu->segments[which].base = value;
+    *base = value;
     return true;
 }
 
@@ -343,9 +344,11 @@ static bool write_special(struct soft_cpu *cpu, const struct uop *uop, uint32_t 
         control_write_efer(cpu, uop, value);
         return true;
     case MSR_FS_BASE:
-        return write_base(cpu, X86_FS, value);
+        return write_base(&cpu->segments[X86_FS].base, value);
     case MSR_GS_BASE:
-        return write_base(cpu, X86_GS, value);
+        return write_base(&cpu->segments[X86_GS].base, value);
+    case MSR_KERNEL_GS_BASE:
+        return write_base(&cpu->kernel_gs_base, value);
     case MSR_KEY_RIGHTS:
         if (value > UINT32_MAX)
             return false;

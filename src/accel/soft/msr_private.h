@@ -18,7 +18,6 @@ struct soft_msrs {
     uint64_t lstar;
     uint64_t cstar;
     uint64_t fmask;
-    uint64_t kernel_gs_base;
     uint64_t sysenter_cs;
     uint64_t sysenter_esp;
     uint64_t sysenter_eip;

@@ -198,8 +198,8 @@ static void swapgs(struct soft_cpu *cpu, const struct uop *uop)
     uint64_t base = cpu->segments[X86_GS].base;
 
     soft_check_supervisor(cpu, uop);
-    cpu->segments[X86_GS].base = cpu->msrs->kernel_gs_base;
-    cpu->msrs->kernel_gs_base = base;
+    cpu->segments[X86_GS].base = cpu->kernel_gs_base;
+    cpu->kernel_gs_base = base;
     NEXT(cpu, uop);
 }
 

@@ -50,7 +50,10 @@ static bool registers_differ(const struct lockstep *lockstep,
     for (unsigned i = 0; i < X86_REGISTER_COUNT; i++)
         if (differ(difference, names[i], cpu->r[i], shadow->r[i]))
             return true;
-    return false;
+    return differ(difference, "the base of GS", cpu->segments[X86_GS].base,
+                  shadow->segments[X86_GS].base) ||
+           differ(difference, "the base that SWAPGS gives", cpu->kernel_gs_base,
+                  shadow->kernel_gs_base);
 }
 
 static bool vectors_differ(const struct lockstep *lockstep, struct difference *difference)

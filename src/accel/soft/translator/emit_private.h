@@ -91,6 +91,7 @@ translate_rule rule_flow_indirect;
 translate_rule rule_bit_test; /* rules_bits.c */
 translate_rule rule_vector;   /* rules_vector.c */
 translate_rule rule_system;   /* rules_system.c */
+translate_rule rule_syscall;
 
 /* ---- registers ---- */
 

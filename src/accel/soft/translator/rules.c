@@ -41,6 +41,7 @@ static const struct {
     {select_x87, rule_vector},
     {select_x87_control, rule_vector},
     {select_system, rule_system},
+    {select_syscall, rule_syscall},
 };
 
 /* The same by the number of a form: indices into `rules`, behind the last one where there

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CLI, STI, PUSHF: what a kernel does around each lock. */
+/* CLI, STI, PUSHF: what a kernel does around each lock; SWAPGS and RDPKRU, as it does
+ * whenever it is entered or left. */
 #include "accel/soft/handlers_private.h"
 #include "accel/soft/translator/rules_private.h"
 
@@ -40,23 +41,89 @@ static void set_interrupts(struct emitter *e, uint32_t cold)
     with_state(e, 0x81, 1, STATE(flags_system), 4, (uint32_t)X86_FLAGS_IF);
 }
 
-bool rule_system(struct emitter *e)
+/* CR4.PKE and ECX = 0, or the interpreter raises. */
+static void read_key_rights(struct emitter *e)
 {
-    uint32_t first_site = e->translator->site_count;
-    bool last = e->ordinal + 1 == e->draft->count;
-    uint32_t cold;
+    static const uint8_t test_ecx[] = {0x85, 0xc9};
+    static const uint8_t clear_edx[] = {0x31, 0xd2};
+    const uint32_t cold = emit_cold_call(e, e->translator->step, emit_site(e));
+
+    encode(&e->hot, &(struct host_instruction){.opcode = {0xf7}, /* test */
+                                               .opcode_bytes = 1,
+                                               .is_memory = true,
+                                               .memory = STATE(cr4),
+                                               .immediate_bytes = 4,
+                                               .immediate = X86_CR4_PKE});
+    encode_jump_if(&e->hot, CONDITION_E, cold);
+    encode_bytes(&e->hot, test_ecx, sizeof(test_ecx));
+    encode_jump_if(&e->hot, CONDITION_NE, cold);
+    encode(&e->hot, &(struct host_instruction){.opcode = {0x8b}, /* mov eax, */
+                                               .opcode_bytes = 1,
+                                               .reg = X86_RAX,
+                                               .is_memory = true,
+                                               .memory = STATE(key_rights[true])});
+    encode_bytes(&e->hot, clear_edx, sizeof(clear_edx));
+}
+
+static void swap_gs(struct emitter *e)
+{
+    (void)require_supervisor(e);
+    encode_load(&e->hot, SCRATCH, STATE(segments[X86_GS].base));
+    encode_load(&e->hot, ADDRESS, STATE(kernel_gs_base));
+    encode_store(&e->hot, STATE(segments[X86_GS].base), ADDRESS);
+    encode_store(&e->hot, STATE(kernel_gs_base), SCRATCH);
+}
+
+/* Of select_syscall the others leave the block. */
+bool rule_syscall(struct emitter *e)
+{
+    const uint32_t first_site = e->translator->site_count;
 
     if ((e->block->mode & MODE_USER) != 0 ||
-        (e->instruction->form->variant != SYSTEM_CLI &&
-         e->instruction->form->variant != SYSTEM_STI) ||
-        (e->instruction->form->variant == SYSTEM_STI && last))
+        e->instruction->form->variant != SYSCALL_SWAPGS)
         return false;
     emit_spill_flags(e);
-    cold = require_supervisor(e);
-    if (e->instruction->form->variant == SYSTEM_CLI)
+    swap_gs(e);
+    emit_next(e, first_site);
+    return true;
+}
+
+static bool is_native(const struct emitter *e)
+{
+    const bool user = (e->block->mode & MODE_USER) != 0;
+    const bool last = e->ordinal + 1 == e->draft->count;
+
+    switch (e->instruction->form->variant) {
+    case SYSTEM_CLI:
+        return !user;
+    case SYSTEM_STI:
+        return !user && !last;
+    case SYSTEM_RDPKRU:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool rule_system(struct emitter *e)
+{
+    const uint32_t first_site = e->translator->site_count;
+
+    if (!is_native(e))
+        return false;
+    emit_spill_flags(e);
+    switch (e->instruction->form->variant) {
+    case SYSTEM_CLI:
+        (void)require_supervisor(e);
         clear_interrupts(e);
-    else
-        set_interrupts(e, cold);
+        break;
+    case SYSTEM_STI:
+        set_interrupts(e, require_supervisor(e));
+        break;
+    default:
+        read_key_rights(e);
+        break;
+    }
     emit_next(e, first_site);
     return true;
 }

@@ -311,7 +311,7 @@ static void bases_are_swapped_read_and_written(void **state)
     GUEST_LOAD(fixture, bases);
     cpu->cr4 |= X86_CR4_FSGSBASE;
     cpu->segments[X86_GS].base = 0x1111;
-    cpu->msrs->kernel_gs_base = GUEST_DATA;
+    cpu->kernel_gs_base = GUEST_DATA;
     cpu->r[X86_RCX] = KERNEL_ADDRESS | 0x77;
     guest_write64(fixture, GUEST_DATA + 8, 0xabcdef);
     assert_int_equal(guest_run(fixture), X86_VECTOR_GP);
@@ -320,7 +320,7 @@ static void bases_are_swapped_read_and_written(void **state)
     assert_int_equal(cpu->r[X86_RDX], 0x77);
     assert_int_equal(cpu->segments[X86_FS].base, KERNEL_ADDRESS | 0x77);
     assert_int_equal(cpu->segments[X86_GS].base, GUEST_DATA);
-    assert_int_equal(cpu->msrs->kernel_gs_base, 0x1111);
+    assert_int_equal(cpu->kernel_gs_base, 0x1111);
 }
 
 GUEST(null_fs, 64, "xorl %eax, %eax\nmovl %eax, %fs\n" GUEST_STOP);

@@ -672,6 +672,74 @@ static void full_code_memory_is_emptied_and_filled_again(void **state)
 
 #define RIVAL_OFFSET (TLB_ENTRIES * X86_PAGE_BYTES) /* 16 MiB, as far as is mapped */
 
+/* ---- what a kernel does when it is entered ---- */
+
+GUEST(swaps, 64,
+      "swapgs\n"
+      "movq %gs:8, %rax\n"
+      "swapgs\n"
+      "movq %gs:8, %rbx\n"
+      "swapgs\n" GUEST_STOP);
+
+static void swapgs_needs_no_c(void **state)
+{
+    struct soft_fixture *fixture = *state;
+    struct soft_cpu *cpu = &fixture->cpu;
+
+    GUEST_LOAD(fixture, swaps);
+    cpu->segments[X86_GS].base = GUEST_DATA + 0x100;
+    cpu->kernel_gs_base = GUEST_DATA;
+    guest_write64(fixture, GUEST_DATA + 8, 0x1234);
+    guest_write64(fixture, GUEST_DATA + 0x108, 0x5678);
+    assert_int_equal(guest_run(fixture), GUEST_STOPPED);
+    assert_int_equal(cpu->r[X86_RAX], 0x1234);
+    assert_int_equal(cpu->r[X86_RBX], 0x5678);
+    assert_int_equal(cpu->segments[X86_GS].base, GUEST_DATA);
+    assert_int_equal(cpu->kernel_gs_base, GUEST_DATA + 0x100);
+    assert_int_equal(counters(fixture)->steps, 1); /* OUT */
+}
+
+/* The same page as code of CPL 0 and of CPL 3. */
+static void a_program_must_not_swap(void **state)
+{
+    struct soft_fixture *fixture = *state;
+    struct soft_cpu *cpu = &fixture->cpu;
+
+    GUEST_LOAD(fixture, swaps);
+    assert_int_equal(guest_run(fixture), GUEST_STOPPED);
+    cpu->rip = GUEST_CODE;
+    guest_to_user(fixture);
+    cpu->segments[X86_GS].base = 1;
+    cpu->kernel_gs_base = 2;
+    assert_int_equal(guest_run(fixture), X86_VECTOR_GP);
+    assert_int_equal(guest_stack(fixture, 0), 0); /* the error code */
+    assert_int_equal(guest_stack(fixture, 1), GUEST_CODE);
+    assert_int_equal(cpu->segments[X86_GS].base, 1);
+    assert_int_equal(cpu->kernel_gs_base, 2);
+}
+
+GUEST(rights, 64,
+      "xor %ecx, %ecx\nmov $-1, %rdx\nrdpkru\n" GUEST_STOP "inc %ecx\nrdpkru\n");
+
+static void key_rights_are_read_without_c_and_refused_as_ever(void **state)
+{
+    struct soft_fixture *fixture = *state;
+    struct soft_cpu *cpu = &fixture->cpu;
+
+    GUEST_LOAD(fixture, rights);
+    cpu->cr4 |= X86_CR4_PKE;
+    cpu->key_rights[true] = 0x80000004;
+    cpu->r[X86_RAX] = UINT64_MAX;
+    assert_int_equal(guest_run(fixture), GUEST_STOPPED);
+    assert_int_equal(cpu->r[X86_RAX], 0x80000004);
+    assert_int_equal(cpu->r[X86_RDX], 0);
+    assert_int_equal(counters(fixture)->steps, 1); /* OUT */
+    assert_int_equal(guest_run(fixture), X86_VECTOR_GP);
+    cpu->cr4 &= ~(uint64_t)X86_CR4_PKE;
+    cpu->rip = GUEST_CODE;
+    assert_int_equal(guest_run(fixture), X86_VECTOR_UD);
+}
+
 GUEST(push_rival, 64,
       "mov $0x1005008, %ebx\n"
       "push (%rbx)\n"
@@ -780,6 +848,9 @@ int main(void)
         TRANSLATOR_TEST(a_single_step_is_one_instruction),
         TRANSLATOR_TEST(a_block_that_found_no_room_is_no_matter_for_writers),
         TRANSLATOR_TEST(full_code_memory_is_emptied_and_filled_again),
+        TRANSLATOR_TEST(swapgs_needs_no_c),
+        TRANSLATOR_TEST(a_program_must_not_swap),
+        TRANSLATOR_TEST(key_rights_are_read_without_c_and_refused_as_ever),
         TRANSLATOR_TEST(an_instruction_may_use_two_pages_with_one_entry),
         TRANSLATOR_TEST(an_nmi_that_waits_holds_up_nothing_and_comes_behind_iret),
         TRANSLATOR_TEST(vector_registers_stay_and_exceptions_are_raised),
