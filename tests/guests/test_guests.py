@@ -147,6 +147,22 @@ def test_locked_instructions_of_four_processors(tier, tmp_path):
     assert result.returncode == GUEST_DONE, result.stderr.decode()
 
 
+# On the software CPU alone: its tiers have ways of their own there and back.
+@pytest.mark.parametrize("options", [["soft"], ["soft,tier=interpreter"], ["soft", "--check", "1"]])
+def test_system_calls_and_returns(options, tmp_path):
+    if ACCELERATORS["soft"]:
+        pytest.skip(ACCELERATORS["soft"])
+    result = subprocess.run(
+        command(options[0], "system_calls.elf", options[1:], tmp_path),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=2 * GUEST_TIMEOUT_S,
+        check=False,
+    )
+    assert result.stdout.decode() == (EXPECTED / "system_calls.tap").read_text()
+    assert result.returncode == GUEST_DONE, result.stderr.decode()
+
+
 def changed_sectors(disk):
     """The number of each sector that is not as it was made, and the byte it is full of."""
     content = disk.read_bytes()
