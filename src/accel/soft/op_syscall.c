@@ -56,11 +56,11 @@ static void enter_flat(struct soft_cpu *cpu, uint16_t code, uint16_t stack, unsi
 /* ---- SYSCALL and SYSRET
  * -------------------------------------------------------------------------- */
 
-/* Intel's have both in 64-bit mode only; AMD's in protected mode, too. */
+/* Both makers' have them in 64-bit code, AMD's in all of protected mode. */
 static void check_syscall(struct soft_cpu *cpu, const struct uop *uop)
 {
     bool available =
-        vendor_is_amd() ? soft_has_descriptors(cpu) : soft_in_64bit_code(cpu);
+        (cpu->mode & MODE_CODE64) != 0 || (vendor_is_amd() && soft_has_descriptors(cpu));
 
     if (!available || (cpu->efer & X86_EFER_SCE) == 0)
         soft_raise(cpu, uop, X86_VECTOR_UD);
@@ -134,7 +134,7 @@ static void return_by_sysret(struct soft_cpu *cpu, const struct uop *uop)
 
     check_syscall(cpu, uop);
     soft_check_supervisor(cpu, uop);
-    if (code64 && !vendor_is_amd() && !linear_is_canonical(cpu->r[X86_RCX]))
+    if (code64 && !linear_is_canonical(cpu->r[X86_RCX]) && !vendor_is_amd())
         soft_raise_code(cpu, uop, X86_VECTOR_GP, 0);
     if (soft_in_long_mode(cpu))
         sysret_long(cpu, code64);
