@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # Into the kernel and out of it: SYSCALL, SYSRET, SWAPGS, IRETQ, and what comes at once
-# behind them, an interrupt that has waited or a single step.
-# Sources: SDM vol. 2 (each instruction), vol. 3, 5.8.8 (fast system calls), 6.8 (masking),
-# 6.14 (IRETQ); for SYSRET to a non-canonical address also AMD APM vol. 3.
+# behind them, an interrupt that has waited or a single step; and a kernel's access to what
+# is a program's, by STAC and CLAC.
+# Sources: SDM vol. 2 (each instruction), vol. 3, 4.6 (SMAP), 5.8.8 (fast system calls),
+# 6.8 (masking), 6.14 (IRETQ); for SYSRET to a non-canonical address also AMD APM vol. 3.
     .include "tap.inc"
     .include "pvh.inc"
     .include "long_mode.inc"
     .include "apic.inc"
 
 .set VECTOR_DB, 1
+.set VECTOR_UD, 6
 .set VECTOR_GP, 13
+.set VECTOR_PF, 14
 
 .set MSR_STAR, 0xc0000081
 .set MSR_LSTAR, 0xc0000082
@@ -39,6 +42,11 @@
 .set NOT_CANONICAL, 0x800000000000
 .set SELF_VECTOR, 0x30
 .set APIC_REQUESTS, LOCAL_APIC + 0x210  # of vectors 0x20 to 0x3f
+
+.set CR4_SMAP_BIT, 21
+.set FLAG_ACCESS_BIT, 18
+.set PROGRAMS_PAGE, 0x600000    # a large one
+.set ACCESS_ROUNDS, 20
 
 .set ROUNDS, 1000
 
@@ -140,6 +148,7 @@ pvh_main:
 
     .code64
 long_mode_main:
+    call access_a_program
     call let_programs_run
     call set_up_system_calls
     enable_local_apic
@@ -148,6 +157,70 @@ long_mode_main:
     mov $USER_FLAGS, %r11d
     mov $user_stack, %esp
     sysretq
+
+# RDI is what the page holds; R8 and R9 are flags, before CLAC and behind it.
+read_page:
+    stac
+    mov PROGRAMS_PAGE, %rdi
+    pushfq
+    pop %r8
+    clac
+    pushfq
+    pop %r9
+    ret
+
+# Nothing else is a program's yet.
+access_a_program:
+    orl $PAGE_USER, page_map
+    orl $PAGE_USER, page_pointers
+    orl $PAGE_USER, page_directory_low + (PROGRAMS_PAGE >> 21) * 8
+    mov %cr3, %rax
+    mov %rax, %cr3
+    movq $7, PROGRAMS_PAGE
+
+    call read_page
+    bt $FLAG_ACCESS_BIT, %r8
+    ok_if c, "without SMAP STAC sets AC"
+    bt $FLAG_ACCESS_BIT, %r9
+    ok_if nc, "and CLAC clears it"
+
+    mov %cr4, %rax
+    bts $CR4_SMAP_BIT, %rax
+    mov %rax, %cr4
+    xor %ebx, %ebx
+    mov $ACCESS_ROUNDS, %ebp
+1:  call read_page
+    add %rdi, %rbx
+    dec %ebp
+    jnz 1b
+    cmp $(7 * ACCESS_ROUNDS), %rbx
+    ok_if e, "with SMAP a program's page can be read behind STAC"
+
+    expect_fault after_forbidden
+forbidden:
+    mov PROGRAMS_PAGE, %rdi
+after_forbidden:
+    ok_if_caught VECTOR_PF, 1, forbidden, "and not behind CLAC"
+    clac
+    stac
+    stac
+    mov PROGRAMS_PAGE, %rdi
+    clac
+    clac
+    expect_fault after_forbidden_again
+forbidden_again:
+    mov PROGRAMS_PAGE, %rdi
+after_forbidden_again:
+    ok_if_caught VECTOR_PF, 1, forbidden_again, "nor behind a second one"
+
+    mov %cr4, %rax
+    btr $CR4_SMAP_BIT, %rax
+    mov %rax, %cr4
+    call read_page
+    cmp $7, %rdi
+    ok_if e, "without SMAP it can be read again"
+    mov PROGRAMS_PAGE, %rdi
+    ret
 
 # Page tables, a GDT with segments of CPL 3, and a stack for who comes from there.
 let_programs_run:
@@ -244,6 +317,12 @@ swap:
 after_swap:
     ok_if_caught VECTOR_GP, 0, swap, "SWAPGS is not for programs"
 
+    expect_fault after_access
+access:
+    stac
+after_access:
+    ok_if_caught VECTOR_UD, 0, access, "nor is STAC"
+
     movq $0, resume_at
     movl $0, caught_count
     pushfq
@@ -301,7 +380,7 @@ returns:
     refused_return DATA_SELECTOR, NO_SELECTOR, nothing, NO_SELECTOR, "IRETQ beyond the GDT is #GP"
     refused_return DATA_SELECTOR, 0, nothing, 0, "to null #GP of 0"
     refused_return DATA_SELECTOR, DATA_SELECTOR, nothing, DATA_SELECTOR, "to data #GP of it"
-    refused_return NO_SELECTOR, USER_CODE_SELECTOR, nothing, NO_SELECTOR, "with a stack there #GP, too"
+    refused_return NO_SELECTOR, USER_CODE_SELECTOR, nothing, NO_SELECTOR, "with such a stack #GP"
     refused_return DATA_SELECTOR, CODE64_SELECTOR, NOT_CANONICAL, 0, "to no address #GP of 0"
 
     pushfq

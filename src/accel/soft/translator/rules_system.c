@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CLI, STI, PUSHF: what a kernel does around each lock; SWAPGS and RDPKRU, as it does
- * whenever it is entered or left. */
+ * whenever it is entered or left; STAC and CLAC, around each access to a program's data.
+ */
 #include "accel/soft/handlers_private.h"
 #include "accel/soft/translator/rules_private.h"
 
-/* An instruction with a memory operand in soft_cpu and an immediate: AND OR CMP. */
+/* An instruction with a memory operand in soft_cpu and an immediate: AND OR CMP TEST. */
 static void with_state(struct emitter *e, uint8_t opcode, unsigned extension,
                        struct host_memory place, unsigned bytes, uint32_t immediate)
 {
@@ -48,12 +49,7 @@ static void read_key_rights(struct emitter *e)
     static const uint8_t clear_edx[] = {0x31, 0xd2};
     const uint32_t cold = emit_cold_call(e, e->translator->step, emit_site(e));
 
-    encode(&e->hot, &(struct host_instruction){.opcode = {0xf7}, /* test */
-                                               .opcode_bytes = 1,
-                                               .is_memory = true,
-                                               .memory = STATE(cr4),
-                                               .immediate_bytes = 4,
-                                               .immediate = X86_CR4_PKE});
+    with_state(e, 0xf7, 0, STATE(cr4), 4, X86_CR4_PKE); /* test */
     encode_jump_if(&e->hot, CONDITION_E, cold);
     encode_bytes(&e->hot, test_ecx, sizeof(test_ecx));
     encode_jump_if(&e->hot, CONDITION_NE, cold);
@@ -73,6 +69,53 @@ static void swap_gs(struct emitter *e)
     encode_store(&e->hot, STATE(segments[X86_GS].base), ADDRESS);
     encode_store(&e->hot, STATE(kernel_gs_base), SCRATCH);
 }
+
+/* ---- SMAP's switch ---- */
+
+/* The processor's mode is the block's, but for MODE_USER_DATA. */
+static void change_mode(struct emitter *e)
+{
+    const uint32_t mode = (e->block->mode & ~(uint32_t)MODE_TRANSLATED) ^ MODE_USER_DATA;
+    const enum tlb_kind kind =
+        (mode & MODE_USER_DATA) != 0 ? TLB_SUPERVISOR_AC : TLB_SUPERVISOR;
+    const size_t tlb = offsetof(struct soft_cpu, mmu.entries) +
+                       kind * sizeof(((struct soft_mmu *)0)->entries[0]);
+
+    encode(&e->hot, &(struct host_instruction){.opcode = {0xc7}, /* mov */
+                                               .opcode_bytes = 1,
+                                               .is_memory = true,
+                                               .memory = STATE(mode),
+                                               .immediate_bytes = 4,
+                                               .immediate = mode});
+    encode_constant(&e->hot, SCRATCH, (uint64_t)mode << 48);
+    encode_store(&e->hot, STATE(translated.mode_salt), SCRATCH);
+    encode_load(&e->hot, SCRATCH, STATE(translated.self));
+    encode_lea(&e->hot, SCRATCH, host_at(SCRATCH, (int32_t)tlb), true);
+    encode_store(&e->hot, STATE(tlb), SCRATCH);
+}
+
+/* Both end their block (translate.c), which goes on in the mode that there is then. It
+ * changes with AC under SMAP: CLAC therefore changes a block's mode that has
+ * MODE_USER_DATA, and no other; STAC one without, if there is SMAP. */
+static void switch_access(struct emitter *e, bool on)
+{
+    const bool was_on = (e->block->mode & MODE_USER_DATA) != 0;
+
+    (void)require_supervisor(e);
+    if (on)
+        with_state(e, 0x81, 1, STATE(flags_system), 4, (uint32_t)X86_FLAGS_AC);
+    else
+        with_state(e, 0x81, 4, STATE(flags_system), 4, ~(uint32_t)X86_FLAGS_AC);
+    if (on == was_on)
+        return;
+    if (on) {
+        with_state(e, 0xf7, 0, STATE(cr4), 4, X86_CR4_SMAP); /* test */
+        emit_exit_if(e, CONDITION_E, draft_rip(e->draft), e->live_behind);
+    }
+    change_mode(e);
+}
+
+/* ---- rules ---- */
 
 /* Of select_syscall the others leave the block. */
 bool rule_syscall(struct emitter *e)
@@ -95,6 +138,8 @@ static bool is_native(const struct emitter *e)
 
     switch (e->instruction->form->variant) {
     case SYSTEM_CLI:
+    case SYSTEM_STAC:
+    case SYSTEM_CLAC:
         return !user;
     case SYSTEM_STI:
         return !user && !last;
@@ -119,6 +164,10 @@ bool rule_system(struct emitter *e)
         break;
     case SYSTEM_STI:
         set_interrupts(e, require_supervisor(e));
+        break;
+    case SYSTEM_STAC:
+    case SYSTEM_CLAC:
+        switch_access(e, e->instruction->form->variant == SYSTEM_STAC);
         break;
     default:
         read_key_rights(e);
