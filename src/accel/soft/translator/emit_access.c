@@ -163,6 +163,12 @@ static uint32_t follower_thunk(const struct emitter *e, const struct access_chec
     return translator->checks[kind][check->write][shape];
 }
 
+/* The place is so far from ADDRESS, in whichever page. */
+static bool is_aligned_place(const struct access_group *group, int32_t distance)
+{
+    return group->aligned && distance % CHECK_MAX_BYTES == 0;
+}
+
 /* In the page of the access before; else, out of line, as if there had been none. A place
  * that is a little ahead of ADDRESS needs no other one. */
 static void follow(struct emitter *e, const struct access_place *place,
@@ -170,13 +176,18 @@ static void follow(struct emitter *e, const struct access_place *place,
 {
     const int32_t distance = (int32_t)(place->displacement - e->group.place.displacement);
     const uint32_t cold = writer_offset(&e->cold);
+    struct access_check here = *check;
 
+    here.aligned = check->aligned && !is_aligned_place(&e->group, distance);
     e->ahead = 0;
-    if (distance > 0 && distance <= AHEAD_LIMIT && !check->aligned)
+    if (distance > 0 && distance <= AHEAD_LIMIT && !here.aligned) {
         e->ahead = (uint8_t)distance;
-    else if (distance != 0)
-        encode_lea(&e->hot, ADDRESS, host_at(ADDRESS, distance), true);
-    tlb_check_comparison_emit(&e->hot, check, e->ahead, cold);
+    } else {
+        if (distance != 0)
+            encode_lea(&e->hot, ADDRESS, host_at(ADDRESS, distance), true);
+        e->group.aligned = check->aligned || is_aligned_place(&e->group, distance);
+    }
+    tlb_check_comparison_emit(&e->hot, &here, e->ahead, cold);
     put_out_of_line(e, place, check, 0, follower_thunk(e, check));
 }
 
@@ -269,10 +280,12 @@ static void access_place(struct emitter *e, const struct access_place *place,
                          struct access_check check)
 {
     bool write = check.write;
+    bool aligned = check.aligned;
 
     if (follows(e, place, &check)) {
         write = e->group.write;
         follow(e, place, &check);
+        aligned = e->group.aligned;
     } else if (check.top) {
         access_stack(e, place, &check);
         write = true;
@@ -280,7 +293,8 @@ static void access_place(struct emitter *e, const struct access_place *place,
         write = write || is_written_then(e, place, &check);
         access_first(e, place, check, write);
     }
-    e->group = (struct access_group){.valid = true, .write = write, .place = *place};
+    e->group = (struct access_group){
+        .valid = true, .write = write, .aligned = aligned, .place = *place};
     e->group.place.displacement -= e->ahead;
 }
 

@@ -27,7 +27,8 @@ struct access_place {
 /* What SCRATCH and ADDRESS hold: see emit_access.c. */
 struct access_group {
     bool valid;
-    bool write; /* the page may be written to */
+    bool write;   /* the page may be written to */
+    bool aligned; /* ADDRESS is, to CHECK_MAX_BYTES */
     struct access_place place;
 };
 

@@ -265,6 +265,34 @@ static void misalignment_comes_before_the_page_fault(void **state)
     assert_int_equal(guest_run(fixture), X86_VECTOR_GP);
 }
 
+/* The last one is not where its group is. */
+GUEST(aligned_group, 64,
+      "fninit\n" /* else vectors are the interpreter's */
+      "mov $0xaf00, %ebx\n"
+      "movaps (%rbx), %xmm0\n"
+      "movaps %xmm0, 16(%rbx)\n"
+      "mov 20(%rbx), %ecx\n"
+      "movaps %xmm0, 0xf0(%rbx)\n"
+      "movaps %xmm0, 0x100(%rbx)\n" /* the next page */
+      "mov -4(%rbx), %edx\n"
+      "movaps %xmm0, (%rbx)\n"
+      "movaps %xmm0, 12(%rbx)\n");
+
+static void each_access_of_a_group_is_aligned(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    fixture->cpu.cr4 |= X86_CR4_OSFXSR;
+    soft_cpu_update_mode(&fixture->cpu);
+    guest_write64(fixture, 0xaf00, UINT64_C(0x5566) << 32);
+    GUEST_LOAD(fixture, aligned_group);
+    assert_int_equal(guest_run(fixture), X86_VECTOR_GP);
+    assert_int_equal(fixture->cpu.r[X86_RCX], 0x5566);
+    assert_int_equal(guest_read32(fixture, 0xaff4), 0x5566);
+    assert_int_equal(guest_read32(fixture, 0xb004), 0x5566);
+    assert_int_equal(guest_read32(fixture, 0xaf10), 0);
+}
+
 /* ---- groups of accesses, and the stack's page ---- */
 
 #define PAGE_DIRECTORY (GUEST_PAGES + 0x2000)
@@ -491,6 +519,7 @@ static void loop_does_not_take_its_rights_into_another_page(void **state)
 
 /* Sixteen bytes at a time, which must be aligned; in the end they are not. */
 GUEST(aligned_loop, 64,
+      "fninit\n"
       "mov $0x800fe0, %ebx\n"
       "mov $8, %ecx\n"
       "1: movaps (%rbx), %xmm0\n"
@@ -832,6 +861,7 @@ int main(void)
         TRANSLATOR_TEST(a_fault_leaves_the_instruction_undone),
         TRANSLATOR_TEST(a_division_that_does_not_fit_raises_here),
         TRANSLATOR_TEST(misalignment_comes_before_the_page_fault),
+        TRANSLATOR_TEST(each_access_of_a_group_is_aligned),
         TRANSLATOR_TEST(neighbours_may_be_in_another_page),
         TRANSLATOR_TEST(stack_follows_its_translation),
         TRANSLATOR_TEST(stack_that_may_be_read_is_not_written),
