@@ -41,7 +41,7 @@ struct block {
     uint16_t uop_count;
     struct translated_code code; /* MODE_TRANSLATED: there are no uops */
     _Atomic bool stale;          /* its bytes have changed */
-    struct block *_Atomic next_in_hash;
+    _Atomic uint32_t next_in_hash;
     uint64_t granules;    /* of its page: what else it depends on */
     struct block *shadow; /* the same for the lockstep checker, in pieces */
     struct uop uops[];    /* the last one ends the block */
@@ -83,7 +83,7 @@ struct block_cache {
     uint8_t *arena;
     _Atomic size_t used; /* one thread at a time; others read it */
     uint64_t generation;
-    struct block *_Atomic hash[BLOCK_HASH_BUCKETS];
+    _Atomic uint32_t hash[BLOCK_HASH_BUCKETS]; /* 0: empty; see blocks.c */
     struct code_page *pages[BLOCK_PAGE_BUCKETS];
     struct block_address addresses[BLOCK_ADDRESSES];
 };

@@ -254,7 +254,7 @@ static void start_block(struct block *block, const struct draft *draft, uint32_t
     block->uop_count = 0;
     block->code = (struct translated_code){.entry = 0};
     block->stale = false;
-    block->next_in_hash = NULL;
+    block->next_in_hash = 0;
     block->granules = 0;
     block->shadow = NULL;
 }
