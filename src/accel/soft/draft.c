@@ -97,6 +97,8 @@ bool draft_add(struct draft *draft)
     struct instruction *instruction = &draft->instructions[draft->count];
     enum decode_result result;
 
+    if (draft->byte_count == draft->used)
+        (void)read_more(draft);
     do
         result = soft_decode(draft->bytes + draft->used, draft->byte_count - draft->used,
                              draft_rip(draft), draft->mode, instruction);

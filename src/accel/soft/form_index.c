@@ -112,6 +112,8 @@ static void check_row(const struct form *form)
     CHECK(form->modrm != MODRM_ABSENT || (form->extension < 0 && form->rm < 0));
     CHECK(form->rm < 0 || form->modrm == MODRM_REGISTER);
     CHECK(immediate_operand(form, 2) == OPERAND_NONE);
+    for (size_t i = 1; i < ARRAY_SIZE(form->operands); i++)
+        CHECK(form->operands[i] == OPERAND_NONE || form->operands[i - 1] != OPERAND_NONE);
 }
 
 /* ---- slots ---- */

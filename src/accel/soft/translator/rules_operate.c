@@ -97,7 +97,8 @@ static struct shape shape_of(const struct instruction *instruction)
 
     add_operand(&shape, instruction, form->operands[0],
                 (form->attributes & FORM_READS) == 0);
-    for (unsigned i = 1; i < ARRAY_SIZE(form->operands); i++)
+    for (unsigned i = 1;
+         i < ARRAY_SIZE(form->operands) && form->operands[i] != OPERAND_NONE; i++)
         add_operand(&shape, instruction, form->operands[i], written);
     return shape;
 }
