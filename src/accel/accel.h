@@ -112,6 +112,7 @@ struct accel_translations {
     uint64_t blocks; /* translated, since the start */
     uint64_t instructions;
     uint64_t code_bytes;  /* that they have become, with what is seldom run */
+    uint64_t nanoseconds; /* of processor time that this has taken; about */
     uint64_t evictions;   /* of all that a vCPU had */
     uint64_t tlb_fills;   /* addresses looked up in page tables */
     uint64_t interpreted; /* single instructions, from translated code */

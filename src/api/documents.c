@@ -102,11 +102,12 @@ static json_t *translator_object(const struct vm_counters *counters)
     if (!counters->translates)
         return json_null();
     return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "blocks", count(translations->blocks),
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "blocks", count(translations->blocks),
         "instructions", count(translations->instructions), "code_bytes",
-        count(translations->code_bytes), "evictions", count(translations->evictions),
-        "tlb_fills", count(translations->tlb_fills), "interpreted",
-        count(translations->interpreted), "lookups", count(translations->lookups));
+        count(translations->code_bytes), "translate_ns", count(translations->nanoseconds),
+        "evictions", count(translations->evictions), "tlb_fills",
+        count(translations->tlb_fills), "interpreted", count(translations->interpreted),
+        "lookups", count(translations->lookups));
 }
 
 static json_t *disk_object(const struct vm *vm, size_t index)

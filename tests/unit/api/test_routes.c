@@ -158,6 +158,7 @@ static void statistics_add_counters_plan_stages_and_memory(void **state)
                                                 .translations = {.blocks = 21,
                                                                  .instructions = 22,
                                                                  .code_bytes = 23,
+                                                                 .nanoseconds = 28,
                                                                  .evictions = 24,
                                                                  .tlb_fills = 25,
                                                                  .interpreted = 26,
@@ -197,7 +198,8 @@ static void statistics_add_counters_plan_stages_and_memory(void **state)
         "\"fw_cfg_port_bytes\":7,\"fw_cfg_dma_bytes\":8,"
         "\"fw_cfg_dma_operations\":9},"
         "\"translator\":{\"blocks\":21,\"instructions\":22,\"code_bytes\":23,"
-        "\"evictions\":24,\"tlb_fills\":25,\"interpreted\":26,\"lookups\":27},"
+        "\"translate_ns\":28,\"evictions\":24,\"tlb_fills\":25,\"interpreted\":26,"
+        "\"lookups\":27},"
         "\"disks\":[{\"path\":\"a.img\",\"size_bytes\":512,\"read_only\":false,"
         "\"engine\":\"mmap\",\"engine_reason\":\"chosen\",\"queues\":2,"
         "\"in_flight\":3,\"held\":1,"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Translates one block; see translator_private.h. */
 #include <string.h>
+#include <time.h>
 
 #include "accel/soft/handlers_private.h"
 #include "accel/soft/soft_private.h"
@@ -259,8 +260,8 @@ static void start_block(struct block *block, const struct draft *draft, uint32_t
     block->shadow = NULL;
 }
 
-struct block *translate_block(struct soft_cpu *cpu, const struct block_place *place,
-                              uint32_t mode, bool *moved)
+static struct block *make_block(struct soft_cpu *cpu, const struct block_place *place,
+                                uint32_t mode, bool *moved)
 {
     struct draft draft;
     struct emitter e;
@@ -290,5 +291,31 @@ struct block *translate_block(struct soft_cpu *cpu, const struct block_place *pl
     block->granules = e.granules;
     if (cpu->lockstep != NULL && !block->code.interpreted)
         lockstep_prepare(cpu, block, &draft);
+    return block;
+}
+
+/* ---- time ---- */
+
+/* The thread's time is asked for by system calls: too long to do it for each block. */
+#define TIMED_BLOCKS 32
+
+static uint64_t thread_ns(void)
+{
+    struct timespec now;
+
+    CHECK(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+struct block *translate_block(struct soft_cpu *cpu, const struct block_place *place,
+                              uint32_t mode, bool *moved)
+{
+    struct translator_counters *counters = &cpu->translator->counters;
+    const bool timed = counters->blocks % TIMED_BLOCKS == TIMED_BLOCKS / 2;
+    const uint64_t start = timed ? thread_ns() : 0;
+    struct block *block = make_block(cpu, place, mode, moved);
+
+    if (timed && block != NULL)
+        translator_count(&counters->nanoseconds, (thread_ns() - start) * TIMED_BLOCKS);
     return block;
 }

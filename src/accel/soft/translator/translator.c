@@ -105,6 +105,7 @@ void translator_read_counters(const struct soft_vm *vm,
         .blocks = read_counter(&all->blocks),
         .instructions = read_counter(&all->instructions),
         .code_bytes = read_counter(&all->code_bytes),
+        .nanoseconds = read_counter(&all->nanoseconds),
         .evictions = read_counter(&all->evictions),
     };
     for (uint32_t i = 0; i < vm->cpu_count; i++) {

@@ -67,6 +67,7 @@ struct translator_counters {
     _Atomic uint64_t blocks;
     _Atomic uint64_t instructions;
     _Atomic uint64_t code_bytes;
+    _Atomic uint64_t nanoseconds; /* from some of the blocks: see translate.c */
     _Atomic uint64_t evictions;
 };
 
