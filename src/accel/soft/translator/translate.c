@@ -311,11 +311,17 @@ struct block *translate_block(struct soft_cpu *cpu, const struct block_place *pl
                               uint32_t mode, bool *moved)
 {
     struct translator_counters *counters = &cpu->translator->counters;
-    const bool timed = counters->blocks % TIMED_BLOCKS == TIMED_BLOCKS / 2;
-    const uint64_t start = timed ? thread_ns() : 0;
-    struct block *block = make_block(cpu, place, mode, moved);
+    struct block *block;
+    uint64_t first, start, taken;
 
-    if (timed && block != NULL)
-        translator_count(&counters->nanoseconds, (thread_ns() - start) * TIMED_BLOCKS);
+    if (counters->blocks % TIMED_BLOCKS != TIMED_BLOCKS / 2)
+        return make_block(cpu, place, mode, moved);
+    first = thread_ns();
+    start = thread_ns();
+    block = make_block(cpu, place, mode, moved);
+    taken = thread_ns() - start;
+    if (block != NULL && taken > start - first) /* what asking takes */
+        translator_count(&counters->nanoseconds,
+                         (taken - (start - first)) * TIMED_BLOCKS);
     return block;
 }
