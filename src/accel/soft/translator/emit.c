@@ -62,6 +62,8 @@ unsigned flags_read(const struct instruction *instruction, unsigned live_out)
     const struct form *form = instruction->form;
     bool rotates = form->variant == SHIFT_RCL || form->variant == SHIFT_RCR;
 
+    if ((form->flags.read & FLAGS_ARITHMETIC) == 0)
+        return 0; /* most */
     if (form->select == select_shift && form->flags.read == FLAGS_ARITHMETIC)
         return live_out | (rotates ? FLAG_CF : 0);
     if (form->select == select_shift_double && form->flags.read == FLAGS_ARITHMETIC)
