@@ -8,11 +8,10 @@
 #include "accel/soft/access_private.h"
 #include "accel/soft/blocks_private.h"
 #include "accel/soft/instruction_private.h"
-#include "accel/soft/soft_private.h"
 #include "accel/soft/translator/translator_private.h"
 #include "accel/soft/translator/vectors_private.h"
+#include "bare.h"
 #include "base/check.h"
-#include "silent_apic.h"
 #include "window.h"
 
 /* Guest-physical places. */
@@ -39,41 +38,10 @@
 /* Blocks that code under test may take. */
 #define BLOCK_COUNT_LIMIT 10000
 
-extern const struct accel_ops accel_soft; /* soft.c */
-
 struct guest {
-    struct memory *memory;
-    struct accel_vm *vm;
-    struct accel_vcpu *vcpu;
-    struct soft_cpu *cpu;
+    struct bare bare;
     bool code32; /* what CS is now */
-    struct irq_source irq;
-    struct accel_machine machine;
 };
-
-/* ---- a machine with nothing in it ---- */
-
-static void no_device(void *context, uint32_t cpu_index, uint64_t address, unsigned size,
-                      bool write, void *data)
-{
-    (void)context;
-    (void)cpu_index;
-    (void)address;
-    if (!write)
-        memset(data, 0xff, size);
-}
-
-static void no_port(void *context, uint32_t cpu_index, uint16_t port, unsigned size,
-                    bool write, void *data)
-{
-    no_device(context, cpu_index, port, size, write, data);
-}
-
-static const struct irq_source *the_irq_source(void *context, uint32_t cpu_index)
-{
-    (void)cpu_index;
-    return &((struct guest *)context)->irq;
-}
 
 /* ---- memory ---- */
 
@@ -84,7 +52,7 @@ static uint64_t window_gpa(uint64_t linear)
 
 static void write64(struct guest *guest, uint64_t gpa, uint64_t value)
 {
-    CHECK(memory_write(guest->memory, gpa, &value, sizeof(value)) == 0);
+    bare_write64(&guest->bare, gpa, value);
 }
 
 static void map_page(struct guest *guest, uint64_t linear, uint64_t rights)
@@ -172,36 +140,22 @@ static void set_processor(struct guest *guest, bool code32)
     };
     struct error err = {0};
 
-    CHECK(accel_soft.set_state(guest->vcpu, &state, &err) == 0);
+    CHECK(accel_soft.set_state(guest->bare.vcpu, &state, &err) == 0);
     guest->code32 = code32;
 }
 
 void guest_create(struct guest **guest)
 {
-    static const struct memory_span span = {0, GUEST_MEMORY_BYTES};
-    static const struct memory_options memory_options = {.prefault = true};
     static const uint16_t no_io_map = 0xffff;
     struct guest *created = calloc(1, sizeof(*created));
-    struct accel_vm_options options = {.cpu_count = 1, .tier = ACCEL_TIER_TRANSLATOR};
-    struct error err = {0};
 
     CHECK(created != NULL);
-    created->irq = silent_apic(created);
-    created->machine = (struct accel_machine){.context = created,
-                                              .port = no_port,
-                                              .mmio = no_device,
-                                              .irq_source = the_irq_source};
-    options.machine = &created->machine;
-    CHECK(memory_create(&span, 1, &memory_options, &created->memory, &err) == 0);
-    CHECK(memory_apply_advice(created->memory, &err) == 0);
-    CHECK(accel_soft.vm_create(&options, created->memory, &created->vm, &err) == 0);
-    CHECK(accel_soft.vcpu_create(created->vm, 0, &created->vcpu, &err) == 0);
-    created->cpu = (struct soft_cpu *)(void *)created->vcpu; /* its only member */
+    bare_create(&created->bare, GUEST_MEMORY_BYTES);
     write_page_tables(created);
     write64(created, GUEST_GDT + (WINDOW_CODE64_SELECTOR & ~7u), GDT_USER_CODE64);
     write64(created, GUEST_GDT + (WINDOW_CODE32_SELECTOR & ~7u), GDT_USER_CODE32);
     write64(created, GUEST_GDT + (WINDOW_DATA_SELECTOR & ~7u), GDT_USER_DATA);
-    CHECK(memory_write(created->memory, window_gpa(TSS_LINEAR) + TSS_IO_MAP_BASE,
+    CHECK(memory_write(created->bare.memory, window_gpa(TSS_LINEAR) + TSS_IO_MAP_BASE,
                        &no_io_map, sizeof(no_io_map)) == 0);
     set_processor(created, false);
     *guest = created;
@@ -209,15 +163,13 @@ void guest_create(struct guest **guest)
 
 void guest_destroy(struct guest *guest)
 {
-    accel_soft.vcpu_destroy(guest->vcpu);
-    accel_soft.vm_destroy(guest->vm);
-    memory_destroy(guest->memory);
+    bare_destroy(&guest->bare);
     free(guest);
 }
 
 uint8_t *guest_bytes(struct guest *guest, uint64_t linear)
 {
-    uint8_t *bytes = memory_slice(guest->memory, window_gpa(linear), 1);
+    uint8_t *bytes = memory_slice(guest->bare.memory, window_gpa(linear), 1);
 
     CHECK(bytes != NULL);
     return bytes;
@@ -229,7 +181,7 @@ void guest_code_written(struct guest *guest, uint64_t linear, unsigned size)
         uint64_t gpa = window_gpa(linear);
         unsigned part = (unsigned)min_u64(size, WINDOW_PAGE - gpa % WINDOW_PAGE);
 
-        code_pages_written(guest->cpu, gpa, part);
+        code_pages_written(guest->bare.cpu, gpa, part);
         linear += part;
         size -= part;
     }
@@ -316,7 +268,7 @@ static enum state_end run_translated(struct soft_cpu *cpu, const uint64_t *exits
 void guest_run(struct guest *guest, const struct isa_state *in, const uint64_t *exits,
                enum guest_mode mode, struct isa_state *out)
 {
-    struct soft_cpu *cpu = guest->cpu;
+    struct soft_cpu *cpu = guest->bare.cpu;
 
     if (in->code32 != guest->code32)
         set_processor(guest, in->code32);

@@ -20,13 +20,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "accel/accel.h"
 #include "accel/soft/access_private.h"
-#include "accel/soft/soft_private.h"
 #include "accel/soft/translator/shared_private.h"
+#include "bare.h"
 #include "base/bytes.h"
 #include "base/check.h"
-#include "silent_apic.h"
 #include "text.h"
 
 /* Pieces of the text, evenly spread: together they fit into the translator's memory. */
@@ -40,55 +38,23 @@
 
 #define PTE_RIGHTS (X86_PTE_PRESENT | X86_PTE_WRITABLE | X86_PTE_ACCESSED | X86_PTE_DIRTY)
 
-extern const struct accel_ops accel_soft; /* soft.c */
-
 struct bench {
-    struct memory *memory;
-    struct accel_machine machine;
-    struct irq_source irq;
-    struct accel_vm *vm;
-    struct accel_vcpu *vcpu;
-    struct soft_cpu *cpu;
+    struct bare bare;
     size_t text_bytes;
 };
 
-/* ---- a machine with nothing in it ---- */
-
-static void no_device(void *context, uint32_t cpu_index, uint64_t address, unsigned size,
-                      bool write, void *data)
-{
-    (void)context;
-    (void)cpu_index;
-    (void)address;
-    if (!write)
-        memset(data, 0xff, size);
-}
-
-static void no_port(void *context, uint32_t cpu_index, uint16_t port, unsigned size,
-                    bool write, void *data)
-{
-    no_device(context, cpu_index, port, size, write, data);
-}
-
-static const struct irq_source *the_irq_source(void *context, uint32_t cpu_index)
-{
-    (void)cpu_index;
-    return &((struct bench *)context)->irq;
-}
-
-static void write64(struct bench *bench, uint64_t gpa, uint64_t value)
-{
-    CHECK(memory_write(bench->memory, gpa, &value, sizeof(value)) == 0);
-}
+/* ---- the processor ---- */
 
 static void write_page_tables(struct bench *bench)
 {
-    write64(bench, PLACE_TABLES, (PLACE_TABLES + X86_PAGE_BYTES) | PTE_RIGHTS);
-    write64(bench, PLACE_TABLES + X86_PAGE_BYTES,
-            (PLACE_TABLES + 2 * X86_PAGE_BYTES) | PTE_RIGHTS);
+    bare_write64(&bench->bare, PLACE_TABLES,
+                 (PLACE_TABLES + X86_PAGE_BYTES) | PTE_RIGHTS);
+    bare_write64(&bench->bare, PLACE_TABLES + X86_PAGE_BYTES,
+                 (PLACE_TABLES + 2 * X86_PAGE_BYTES) | PTE_RIGHTS);
     for (uint64_t gpa = 0; gpa < MEMORY_BYTES; gpa += X86_LARGE_PAGE_BYTES)
-        write64(bench, PLACE_TABLES + 2 * X86_PAGE_BYTES + gpa / X86_LARGE_PAGE_BYTES * 8,
-                gpa | PTE_RIGHTS | X86_PTE_LARGE);
+        bare_write64(&bench->bare,
+                     PLACE_TABLES + 2 * X86_PAGE_BYTES + gpa / X86_LARGE_PAGE_BYTES * 8,
+                     gpa | PTE_RIGHTS | X86_PTE_LARGE);
 }
 
 static void set_processor(struct bench *bench)
@@ -111,35 +77,15 @@ static void set_processor(struct bench *bench)
     };
     struct error err = ERROR_NONE;
 
-    CHECK(accel_soft.set_state(bench->vcpu, &state, &err) == 0);
+    CHECK(accel_soft.set_state(bench->bare.vcpu, &state, &err) == 0);
 }
 
 static void bench_create(struct bench *bench)
 {
-    static const struct memory_span span = {0, MEMORY_BYTES};
-    static const struct memory_options memory_options = {.prefault = false};
-    const struct accel_vm_options options = {
-        .cpu_count = 1, .tier = ACCEL_TIER_TRANSLATOR, .machine = &bench->machine};
-    struct error err = ERROR_NONE;
-
-    *bench = (struct bench){.irq = silent_apic(bench)};
-    bench->machine = (struct accel_machine){.context = bench,
-                                            .port = no_port,
-                                            .mmio = no_device,
-                                            .irq_source = the_irq_source};
-    CHECK(memory_create(&span, 1, &memory_options, &bench->memory, &err) == 0);
-    CHECK(accel_soft.vm_create(&options, bench->memory, &bench->vm, &err) == 0);
-    CHECK(accel_soft.vcpu_create(bench->vm, 0, &bench->vcpu, &err) == 0);
-    bench->cpu = (struct soft_cpu *)(void *)bench->vcpu; /* its only member */
+    *bench = (struct bench){.text_bytes = 0};
+    bare_create(&bench->bare, MEMORY_BYTES);
     write_page_tables(bench);
     set_processor(bench);
-}
-
-static void bench_destroy(struct bench *bench)
-{
-    accel_soft.vcpu_destroy(bench->vcpu);
-    accel_soft.vm_destroy(bench->vm);
-    memory_destroy(bench->memory);
 }
 
 /* For text_visit: keeps pieces of the first section, which is the largest one. */
@@ -151,7 +97,7 @@ static void take_pieces(void *context, const uint8_t *text, size_t size)
     if (bench->text_bytes != 0 || distance < PIECE_BYTES)
         return;
     for (size_t i = 0; i < PIECE_COUNT; i++)
-        CHECK(memory_write(bench->memory, PLACE_TEXT + i * PIECE_BYTES,
+        CHECK(memory_write(bench->bare.memory, PLACE_TEXT + i * PIECE_BYTES,
                            text + i * distance, PIECE_BYTES) == 0);
     bench->text_bytes = (size_t)PIECE_COUNT * PIECE_BYTES;
 }
@@ -163,8 +109,8 @@ static void take_pieces(void *context, const uint8_t *text, size_t size)
 
 static void translate_text(struct bench *bench)
 {
-    struct soft_cpu *cpu = bench->cpu;
-    const uint8_t *text = memory_slice(bench->memory, PLACE_TEXT, bench->text_bytes);
+    struct soft_cpu *cpu = bench->bare.cpu;
+    const uint8_t *text = memory_slice(bench->bare.memory, PLACE_TEXT, bench->text_bytes);
     volatile size_t at = 0;
 
     CHECK(setjmp(cpu->unwind) == 0 || at + INSTRUCTION_LIMIT > bench->text_bytes);
@@ -212,7 +158,7 @@ static uint64_t now_ns(void)
 /* Processor time of the fastest round. */
 static uint64_t measure(struct bench *bench, unsigned rounds, bool fresh)
 {
-    struct soft_vm *vm = bench->cpu->vm;
+    struct soft_vm *vm = bench->bare.cpu->vm;
     uint64_t best = UINT64_MAX;
 
     for (unsigned round = 0; round < rounds; round++) {
@@ -231,7 +177,7 @@ static uint64_t measure(struct bench *bench, unsigned rounds, bool fresh)
 
 static void run(struct bench *bench, unsigned rounds)
 {
-    const struct translator *translator = bench->cpu->translator;
+    const struct translator *translator = bench->bare.cpu->translator;
     const struct translator_counters *counters = &translator->counters;
     uint64_t instructions, fresh, warm;
 
@@ -268,6 +214,6 @@ int main(int argc, char **argv)
         return 1;
     }
     run(&bench, rounds);
-    bench_destroy(&bench);
+    bare_destroy(&bench.bare);
     return 0;
 }
