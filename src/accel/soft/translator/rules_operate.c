@@ -178,8 +178,8 @@ static void keep_group(struct emitter *e, const struct shape *shape)
 {
     const struct instruction *instruction = e->instruction;
 
-    if (has_hidden_results(instruction->form))
-        return;
+    if (has_hidden_results(instruction->form) || shape->high)
+        return; /* AH is not the register of its number */
     if (shape->reg_written)
         emit_written(e, instruction->reg);
     if (shape->rm_written)

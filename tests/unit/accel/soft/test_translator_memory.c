@@ -90,6 +90,36 @@ static void group_ends_where_the_accumulator_changes(void **state)
     assert_int_equal(fixture->cpu.r[X86_RBX], 4);
 }
 
+/* AH has the number of RSP, DH that of RSI. */
+GUEST(high_bytes, 64,
+      "mov $0x600010, %eax\n"
+      "mov $0x600020, %edx\n"
+      "mov $0x600030, %ebx\n"
+      "movl $1, (%rax)\n"
+      "mov $0xa1, %ah\n"
+      "mov (%rax), %r8d\n" /* 0x60a110 */
+      "movl $2, (%rdx)\n"
+      "add $0xa1, %dh\n"
+      "mov (%rdx), %r9d\n" /* 0x60a120 */
+      "movl $3, (%rbx)\n"
+      "mov $0xa1, %cl\n"
+      "xchg %cl, %bh\n"
+      "mov (%rbx), %r12d\n" /* 0x60a130 */ GUEST_STOP);
+
+static void group_ends_where_a_high_byte_changes(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    guest_write64(fixture, 0x60a110, 0x11);
+    guest_write64(fixture, 0x60a120, 0x12);
+    guest_write64(fixture, 0x60a130, 0x13);
+    GUEST_LOAD(fixture, high_bytes);
+    assert_int_equal(guest_run(fixture), GUEST_STOPPED);
+    assert_int_equal(fixture->cpu.r[8], 0x11);
+    assert_int_equal(fixture->cpu.r[9], 0x12);
+    assert_int_equal(fixture->cpu.r[12], 0x13);
+}
+
 /* The last one is not where its group is. */
 GUEST(aligned_group, 64,
       "fninit\n" /* else vectors are the interpreter's */
@@ -398,6 +428,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         MEMORY_TEST(accesses_by_one_register_may_reach_into_the_next_page),
         MEMORY_TEST(group_ends_where_the_accumulator_changes),
+        MEMORY_TEST(group_ends_where_a_high_byte_changes),
         MEMORY_TEST(each_access_of_a_group_is_aligned),
         MEMORY_TEST(neighbours_may_be_in_another_page),
         MEMORY_TEST(stack_follows_its_translation),
