@@ -26,9 +26,11 @@ OVERLAY = "ro overlay fsck.mode=skip"
 
 
 def copy(directory):
-    """An image of one's own, with the holes of the original."""
+    """An image of one's own, with the holes of the original. It is on the disk: what is still to be
+    written there counts as dirty, whoever maps it."""
     image = directory / "root.img"
     subprocess.run(["cp", "--sparse=always", ROOT, image], check=True)
+    subprocess.run(["sync", image], check=True)
     return image
 
 
