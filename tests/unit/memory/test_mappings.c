@@ -13,6 +13,7 @@
 
 static bool host_refuses;
 
+/* The linker's --wrap has these names. NOLINTBEGIN(bugprone-reserved-identifier) */
 void *__real_mmap64(void *address, size_t size, int protection, int flags, int fd,
                     off_t offset);
 void *__wrap_mmap64(void *address, size_t size, int protection, int flags, int fd,
@@ -20,6 +21,7 @@ void *__wrap_mmap64(void *address, size_t size, int protection, int flags, int f
 
 void *__wrap_mmap64(void *address, size_t size, int protection, int flags, int fd,
                     off_t offset)
+/* NOLINTEND(bugprone-reserved-identifier) */
 {
     if (host_refuses && (flags & MAP_FIXED) != 0) {
         errno = ENOMEM;

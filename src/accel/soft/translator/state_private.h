@@ -16,8 +16,8 @@ struct soft_cpu;
 /* The jump cache: where indirect branches find the code for an address. An empty key is
  * 0, which no address has (its mode is in the upper bits: see mode_salt). An address's
  * entry follows from its lower bits, which differ more than a hash's would: neighbours
- * never meet. The lowest counts for nothing, so that the others, in their place, are
- * eight times an entry's offset. */
+ * never meet. The lowest counts for nothing, so that the others, in their place and
+ * times eight, are an entry's offset. */
 #define JUMP_CACHE_BITS 14
 #define JUMP_CACHE_ENTRIES (1u << JUMP_CACHE_BITS)
 #define JUMP_CACHE_MASK ((JUMP_CACHE_ENTRIES - 1) << 1)
@@ -25,7 +25,7 @@ struct jump {
     uint64_t key;
     const uint8_t *code;
 };
-_Static_assert(sizeof(struct jump) == 2 * 8, "the scale of an address is eight");
+_Static_assert(sizeof(struct jump) == 16, "code scales half of it by eight");
 
 /* Entries made for one half of the address space since that was forgotten, so that few
  * need not cost a look at all. */
