@@ -28,13 +28,13 @@
 #include "text.h"
 
 /* Pieces of the text, evenly spread: together they fit into the translator's memory. */
-#define PIECE_COUNT 32u
-#define PIECE_BYTES (32u * 1024)
+#define PIECE_COUNT UINT64_C(32)
+#define PIECE_BYTES (UINT64_C(32) * 1024)
 
 /* Guest-physical places. Memory is mapped one to one. */
 #define PLACE_TABLES UINT64_C(0x1000) /* PML4, PDPT, PD */
 #define PLACE_TEXT X86_LARGE_PAGE_BYTES
-#define MEMORY_BYTES (PLACE_TEXT + (uint64_t)PIECE_COUNT * PIECE_BYTES)
+#define MEMORY_BYTES (PLACE_TEXT + PIECE_COUNT * PIECE_BYTES)
 
 #define PTE_RIGHTS (X86_PTE_PRESENT | X86_PTE_WRITABLE | X86_PTE_ACCESSED | X86_PTE_DIRTY)
 
@@ -50,10 +50,11 @@ static void write_page_tables(struct bench *bench)
     bare_write64(&bench->bare, PLACE_TABLES,
                  (PLACE_TABLES + X86_PAGE_BYTES) | PTE_RIGHTS);
     bare_write64(&bench->bare, PLACE_TABLES + X86_PAGE_BYTES,
-                 (PLACE_TABLES + 2 * X86_PAGE_BYTES) | PTE_RIGHTS);
+                 (PLACE_TABLES + UINT64_C(2) * X86_PAGE_BYTES) | PTE_RIGHTS);
     for (uint64_t gpa = 0; gpa < MEMORY_BYTES; gpa += X86_LARGE_PAGE_BYTES)
         bare_write64(&bench->bare,
-                     PLACE_TABLES + 2 * X86_PAGE_BYTES + gpa / X86_LARGE_PAGE_BYTES * 8,
+                     PLACE_TABLES + UINT64_C(2) * X86_PAGE_BYTES +
+                         gpa / X86_LARGE_PAGE_BYTES * 8,
                      gpa | PTE_RIGHTS | X86_PTE_LARGE);
 }
 
@@ -99,7 +100,7 @@ static void take_pieces(void *context, const uint8_t *text, size_t size)
     for (size_t i = 0; i < PIECE_COUNT; i++)
         CHECK(memory_write(bench->bare.memory, PLACE_TEXT + i * PIECE_BYTES,
                            text + i * distance, PIECE_BYTES) == 0);
-    bench->text_bytes = (size_t)PIECE_COUNT * PIECE_BYTES;
+    bench->text_bytes = PIECE_COUNT * PIECE_BYTES;
 }
 
 /* ---- translating ---- */

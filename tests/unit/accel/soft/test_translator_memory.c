@@ -389,7 +389,7 @@ static void aligned_accesses_of_loops_must_be(void **state)
 {
     struct soft_fixture *fixture = *state;
 
-    for (unsigned i = 0; i < 8; i++)
+    for (uint64_t i = 0; i < 8; i++)
         guest_write64(fixture, EIGHT_MIB + 0xfe0 + 16 * i, i);
     guest_set_gate(fixture, X86_VECTOR_GP, GUEST_CS64, 0x8e, 1);
     fixture->cpu.cr4 |= X86_CR4_OSFXSR;
@@ -397,7 +397,7 @@ static void aligned_accesses_of_loops_must_be(void **state)
     GUEST_LOAD(fixture, aligned_loop);
     assert_int_equal(guest_run(fixture), X86_VECTOR_GP);
     assert_int_equal(fixture->cpu.r[X86_RCX], 1);
-    for (unsigned i = 0; i < 8; i++)
+    for (uint64_t i = 0; i < 8; i++)
         assert_int_equal(guest_read32(fixture, EIGHT_MIB + 0x1fe0 + 16 * i), i);
 }
 
