@@ -63,6 +63,14 @@ void bench_create(struct bench *bench, uint64_t seed)
     native_floating_point(&bench->in.fx);
 }
 
+void bench_clear_code(struct bench *bench)
+{
+    static const uint8_t nothing[WINDOW_CODE_BYTES];
+
+    bench_write_code(bench, WINDOW_CODE, nothing, sizeof(nothing));
+    write_exits(bench);
+}
+
 void bench_destroy(struct bench *bench)
 {
     current = NULL;

@@ -44,6 +44,8 @@ void bench_destroy(struct bench *bench);
 /* `size` bytes of code at `linear`, for both sides. */
 void bench_write_code(struct bench *bench, uint64_t linear, const uint8_t *code,
                       size_t size);
+/* Zeros, but for the exits: what code that has run left there is the same on both. */
+void bench_clear_code(struct bench *bench);
 
 /* `count` random states for an instruction (its bytes at `bytes`); shows the first
  * mismatches unless `shown` of them were before. Returns the number of mismatches. */

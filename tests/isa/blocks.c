@@ -21,7 +21,7 @@
 #define LENGTH_MIN 5
 #define LENGTH_MAX 30
 #define JUMP_REACH 6 /* instructions a jump of one byte may skip */
-#define BLOCK_BYTES (LENGTH_MAX * 2 * INSTRUCTION_LIMIT + CODE_EXIT_BYTES)
+#define BLOCK_BYTES (LENGTH_MAX * 4 * INSTRUCTION_LIMIT + CODE_EXIT_BYTES)
 #define SHOWN 3
 
 /* What the parent and the child have in common. */
@@ -177,6 +177,96 @@ static bool add_instruction(struct builder *builder)
     return true;
 }
 
+/* add dword [register + displacement], value (83 /0). */
+static void add_access(struct builder *builder, unsigned number)
+{
+    struct random *random = &builder->bench->random;
+    const uint8_t bytes[] = {0x83, (uint8_t)(0x40 | number),
+                             (uint8_t)random_below(random, 64),
+                             (uint8_t)random_below(random, 256)};
+
+    add(builder, bytes, sizeof(bytes));
+}
+
+/* Two accesses by one register, which the instruction between them may change: what was
+ * found out about the first one may not be good for the second. */
+static void add_accesses(struct builder *builder)
+{
+    static const uint8_t bases[] = {X86_RAX, X86_RCX, X86_RDX, X86_RBX,
+                                    X86_RBP, X86_RSI, X86_RDI};
+    struct random *random = &builder->bench->random;
+    const uint8_t base = bases[random_below(random, ARRAY_SIZE(bases))];
+
+    add_constant(builder, base, (uint32_t)code_random_target(random, 8));
+    add_access(builder, base);
+    if (add_instruction(builder))
+        add_access(builder, base);
+}
+
+/* Opcodes with a memory operand, and a register that may be anything; #GP of MOVAPS is
+ * among what is wanted. */
+static const struct {
+    uint8_t opcode[3];
+    uint8_t count;
+} accesses[] = {
+    {{0x8a}, 1},             /* mov r8, */
+    {{0x66, 0x8b}, 2},       /* mov r16, */
+    {{0x8b}, 1},             /* mov r32, */
+    {{0x48, 0x8b}, 2},       /* mov r64, */
+    {{0x88}, 1},             /* mov m8, */
+    {{0x89}, 1},             /* mov m32, */
+    {{0x48, 0x89}, 2},       /* mov m64, */
+    {{0x48, 0x01}, 2},       /* add m64, */
+    {{0x0f, 0x10}, 2},       /* movups xmm, */
+    {{0x0f, 0x11}, 2},       /* movups m128, */
+    {{0x0f, 0x28}, 2},       /* movaps xmm, */
+    {{0x0f, 0x29}, 2},       /* movaps m128, */
+    {{0x66, 0x0f, 0xfe}, 3}, /* paddd xmm, */
+};
+
+/* Of [base + displacement], with EDX, DL or XMM2. */
+static void add_any_access(struct builder *builder, unsigned base)
+{
+    struct random *random = &builder->bench->random;
+    const unsigned i = random_below(random, ARRAY_SIZE(accesses));
+    const uint8_t modrm[] = {(uint8_t)(0x40 | X86_RDX << 3 | base),
+                             (uint8_t)(random_below(random, 4) * 8)};
+
+    add(builder, accesses[i].opcode, accesses[i].count);
+    add(builder, modrm, sizeof(modrm));
+}
+
+/* A little before the end of a page, most often aligned. */
+static uint32_t near_end(struct random *random)
+{
+    const uint64_t end = WINDOW_DATA + WINDOW_PAGE * (1 + random_below(random, 3));
+    const unsigned before = random_below(random, 16) * 16;
+
+    return (uint32_t)end - before +
+           (random_chance(random, 4) ? random_below(random, 16) : 0);
+}
+
+/* A loop that goes through memory, perhaps into another page, by one of two registers. */
+static void add_loop(struct builder *builder)
+{
+    struct random *random = &builder->bench->random;
+    const uint8_t bases[] = {X86_RBX, X86_RSI};
+    const uint8_t step[] = {0x48, 0x83, (uint8_t)(0xc0 | bases[random_below(random, 2)]),
+                            (uint8_t)(random_below(random, 9) * 8 - 32)};
+    uint8_t end[] = {0xff, 0xc8 | X86_RCX, 0x75, 0}; /* dec ecx; jnz */
+    size_t start;
+
+    for (size_t i = 0; i < ARRAY_SIZE(bases); i++)
+        add_constant(builder, bases[i], near_end(random));
+    add_constant(builder, X86_RCX, 1 + random_below(random, 12));
+    start = builder->trial->size;
+    for (unsigned i = 1 + random_below(random, 4); i > 0; i--)
+        add_any_access(builder, bases[random_below(random, 2)]);
+    add(builder, step, sizeof(step)); /* add r64, */
+    end[3] = (uint8_t)(start - builder->trial->size - sizeof(end));
+    add(builder, end, sizeof(end));
+}
+
 static void resolve_jumps(struct builder *builder)
 {
     struct trial *trial = builder->trial;
@@ -212,6 +302,10 @@ static void make_block(struct builder *builder)
     while (builder->count < length) {
         if (random_chance(random, 8))
             add_jump(builder);
+        else if (random_chance(random, 4))
+            add_accesses(builder);
+        else if (random_chance(random, 8))
+            add_loop(builder);
         else
             (void)add_instruction(builder);
     }
@@ -229,11 +323,12 @@ static void make_block(struct builder *builder)
 
 /* ---- running ---- */
 
-static void run_native(const struct bench *bench, struct trial *trials)
+static void run_native(struct bench *bench, struct trial *trials)
 {
     void *data = (void *)(uintptr_t)WINDOW_DATA;
 
     for (unsigned i = 0; i < BATCH; i++) {
+        bench_clear_code(bench);
         memcpy((void *)(uintptr_t)trials[i].start, trials[i].code, trials[i].size);
         memcpy(data, bench->data, WINDOW_DATA_BYTES);
         native_run(&trials[i].in, &trials[i].native);
@@ -242,7 +337,7 @@ static void run_native(const struct bench *bench, struct trial *trials)
     }
 }
 
-static void run_native_in_child(const struct bench *bench, struct trial *trials)
+static void run_native_in_child(struct bench *bench, struct trial *trials)
 {
     int status = 0;
     pid_t child;
@@ -280,6 +375,7 @@ static void run_guest(struct bench *bench, struct trial *trial, enum guest_mode 
         comparison.undefined_flags = FLAGS_ARITHMETIC;
 
     memcpy(data, bench->data, WINDOW_DATA_BYTES);
+    bench_clear_code(bench);
     bench_write_code(bench, trial->start, trial->code, trial->size);
     guest_run(bench->guest, &trial->in, bench->exits[0], mode, &bench->result);
     bench->states++;

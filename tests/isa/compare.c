@@ -23,12 +23,14 @@
 
 /* ---- the parts ---- */
 
-/* The host's kernel, or a jump to anywhere: what is mapped there is its own business
- * (the address sanitizer's shadow, for one). */
+/* Outside the window what is mapped is the host's own business: its kernel, this program,
+ * the address sanitizer's shadow. */
 static bool is_of_the_host(const struct isa_state *native)
 {
-    return (int64_t)native->cr2 < 0 || ((native->error_code & X86_PF_FETCH) != 0 &&
-                                        native->cr2 - WINDOW_CODE >= WINDOW_CODE_BYTES);
+    const bool in_code = native->cr2 - WINDOW_CODE < WINDOW_CODE_BYTES;
+    const bool in_data = native->cr2 - WINDOW_DATA < WINDOW_DATA_END - WINDOW_DATA;
+
+    return !in_code && (!in_data || (native->error_code & X86_PF_FETCH) != 0);
 }
 
 static bool same_end(const struct isa_state *native, const struct isa_state *guest)
