@@ -26,7 +26,8 @@ cat $clocksource/current_clocksource
 read before rest </proc/uptime
 sleep 1
 read after rest </proc/uptime
-awk "BEGIN { passed = $after - $before; print (passed >= 1) ? \\"a second\\" : passed }"
+awk "BEGIN { passed = int($after * 100 + 0.5) - int($before * 100 + 0.5)
+             print (passed >= 100) ? \\"a second\\" : passed }"
 """
 
 
