@@ -149,8 +149,10 @@ static bool follows(const struct emitter *e, const struct access_place *place,
            tlb_check_shape(check) != CHECK_SHAPES;
 }
 
-/* A read in a group that may be written to leaves it so, or ends it. */
-static uint32_t follower_thunk(const struct emitter *e, const struct access_check *check)
+/* The check in full where the code hoped for less. `write`: the page may be written to; a
+ * read, then, leaves it so for what follows, or ends the group. */
+static uint32_t full_check(const struct emitter *e, const struct access_check *check,
+                           bool write)
 {
     const struct translator *translator = e->translator;
     const enum tlb_kind kind = kind_of(e);
@@ -158,7 +160,7 @@ static uint32_t follower_thunk(const struct emitter *e, const struct access_chec
 
     if (check->top)
         return translator->stack_checks[kind][check->write];
-    if (e->group.write && !check->write)
+    if (write && !check->write)
         return translator->read_only_checks[kind][shape];
     return translator->checks[kind][check->write][shape];
 }
@@ -176,31 +178,31 @@ static void follow(struct emitter *e, const struct access_place *place,
 {
     const int32_t distance = (int32_t)(place->displacement - e->group.place.displacement);
     const uint32_t cold = writer_offset(&e->cold);
+    const bool known_aligned = is_aligned_place(&e->group, distance);
     struct access_check here = *check;
 
-    here.aligned = check->aligned && !is_aligned_place(&e->group, distance);
+    here.aligned = check->aligned && !known_aligned;
     e->ahead = 0;
     if (distance > 0 && distance <= AHEAD_LIMIT && !here.aligned) {
         e->ahead = (uint8_t)distance;
     } else {
         if (distance != 0)
             encode_lea(&e->hot, ADDRESS, host_at(ADDRESS, distance), true);
-        e->group.aligned = check->aligned || is_aligned_place(&e->group, distance);
+        e->group.aligned = check->aligned || known_aligned;
     }
     tlb_check_comparison_emit(&e->hot, &here, e->ahead, cold);
-    put_out_of_line(e, place, check, 0, follower_thunk(e, check));
+    put_out_of_line(e, place, check, 0, full_check(e, check, e->group.write));
 }
 
 static void access_stack(struct emitter *e, const struct access_place *place,
                          const struct access_check *check)
 {
-    const enum tlb_kind kind = kind_of(e);
     const uint32_t cold = writer_offset(&e->cold);
 
     e->ahead = 0;
     put_place(e, ADDRESS, place, true);
-    tlb_check_copy_emit(&e->hot, tlb_stack_page(kind), false, cold);
-    put_out_of_line(e, place, check, 0, e->translator->stack_checks[kind][check->write]);
+    tlb_check_copy_emit(&e->hot, tlb_stack_page(kind_of(e)), false, cold);
+    put_out_of_line(e, place, check, 0, full_check(e, check, true));
 }
 
 /* An instruction behind this one seems to write there. */
@@ -230,26 +232,21 @@ static void access_both(struct emitter *e, const struct access_place *place,
     write.write = true;
     put_place(e, ADDRESS, place, true);
     tlb_check_emit(&e->hot, kind, &write, cold);
-    put_out_of_line(e, place, &check, 0,
-                    e->translator->read_only_checks[kind][tlb_check_shape(&check)]);
+    put_out_of_line(e, place, &check, 0, full_check(e, &check, true));
 }
 
 /* Near what the loop's turn before has accessed. `write`: the page may be written to. */
 static void access_near(struct emitter *e, const struct access_place *place,
                         const struct access_check *check, bool write, unsigned slot)
 {
-    const struct translator *translator = e->translator;
     const enum tlb_kind kind = kind_of(e);
-    const size_t shape = tlb_check_shape(check);
     const uint32_t cold = writer_offset(&e->cold);
 
     e->ahead = 0;
     put_place(e, ADDRESS, place, true);
     tlb_check_copy_emit(&e->hot, tlb_loop_page(kind, write, slot), check->aligned, cold);
-    put_out_of_line(e, place, check, translator->loop_pages[kind][write][slot],
-                    write && !check->write
-                        ? translator->read_only_checks[kind][shape]
-                        : translator->checks[kind][check->write][shape]);
+    put_out_of_line(e, place, check, e->translator->loop_pages[kind][write][slot],
+                    full_check(e, check, write));
 }
 
 /* A read that a write seems to follow is checked like one. */

@@ -15,6 +15,7 @@ void tlb_check_comparison_emit(struct code_writer *writer,
                                uint32_t cold)
 {
     static const uint8_t compare[] = {0x49, 0x81, 0xfb}; /* cmp r11, */
+
     encode_bytes(writer, compare, sizeof(compare));
     encode_u32(writer, (uint32_t)X86_PAGE_BYTES - check->size - ahead);
     encode_jump_if(writer, CONDITION_A, cold);
@@ -103,6 +104,9 @@ void tlb_check_copy_emit(struct code_writer *writer, struct host_memory copy,
 
 /* ---- thunks ---- */
 
+static const uint8_t push_rax[] = {0x50};
+static const uint8_t pop_rax[] = {0x58};
+
 size_t tlb_check_shape(const struct access_check *check)
 {
     if (check->aligned)
@@ -144,9 +148,6 @@ static void put_copy(struct code_writer *writer, enum tlb_kind kind,
 /* The entry whose offset is in SCRATCH becomes the stack's page. */
 static void put_stack_page(struct code_writer *writer, enum tlb_kind kind)
 {
-    static const uint8_t push_rax[] = {0x50};
-    static const uint8_t pop_rax[] = {0x58};
-
     encode_bytes(writer, push_rax, sizeof(push_rax));
     encode_load(writer, X86_RAX, entry_tag(kind, true));
     put_copy(writer, kind, tlb_stack_page(kind), STACK_TOP_BYTES);
@@ -157,9 +158,6 @@ static void put_stack_page(struct code_writer *writer, enum tlb_kind kind)
  * is not in its page. */
 static void put_end_of_group(struct code_writer *writer)
 {
-    static const uint8_t push_rax[] = {0x50};
-    static const uint8_t pop_rax[] = {0x58};
-
     encode_bytes(writer, push_rax, sizeof(push_rax));
     encode_constant(writer, X86_RAX, UINT64_C(1) << 62);
     encode_alu(writer, 0x03, ADDRESS, X86_RAX);
@@ -239,13 +237,10 @@ static uint32_t put_stack_check_thunk(struct code_writer *writer, enum tlb_kind 
 static uint32_t put_loop_thunk(struct code_writer *writer, enum tlb_kind kind, bool write,
                                unsigned slot)
 {
-    static const uint8_t push_rax[] = {0x50};
-    static const uint8_t pop_rax[] = {0x58};
     static const struct access_check any = {.size = 1};
+    const uint32_t start = writer_offset(writer);
     struct code_writer jump;
-    uint32_t start;
 
-    start = writer_offset(writer);
     put_index(writer);
     encode_bytes(writer, push_rax, sizeof(push_rax));
     encode_load(writer, X86_RAX, entry_tag(kind, write));
