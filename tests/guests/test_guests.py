@@ -131,36 +131,32 @@ def test_guest(name, accelerator, tmp_path):
         assert changed_sectors(tmp_path / "disk") == CHANGED_SECTORS
 
 
+def prints_as_expected(name, accelerator, image, options, directory, seconds=GUEST_TIMEOUT_S):
+    """On the software CPU alone."""
+    if ACCELERATORS["soft"]:
+        pytest.skip(ACCELERATORS["soft"])
+    result = subprocess.run(
+        command(accelerator, image, options, directory, seconds),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=2 * seconds,
+        check=False,
+    )
+    assert result.stdout.decode() == (EXPECTED / f"{name}.tap").read_text()
+    assert result.returncode == GUEST_DONE, result.stderr.decode()
+    return True
+
+
 @pytest.mark.parametrize("tier", ["interpreter", "translator"])
 def test_locked_instructions_of_four_processors(tier, tmp_path):
-    if ACCELERATORS["soft"]:
-        pytest.skip(ACCELERATORS["soft"])
-    result = subprocess.run(
-        command(f"soft,tier={tier}", "locks-long.elf", ["--cpus", "4"], tmp_path,
-                CROWDED_TIMEOUT_S),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=2 * CROWDED_TIMEOUT_S,
-        check=False,
-    )
-    assert result.stdout.decode() == (EXPECTED / "locks.tap").read_text()
-    assert result.returncode == GUEST_DONE, result.stderr.decode()
+    assert prints_as_expected("locks", f"soft,tier={tier}", "locks-long.elf", ["--cpus", "4"],
+                              tmp_path, CROWDED_TIMEOUT_S)
 
 
-# On the software CPU alone: its tiers have ways of their own there and back.
+# The tiers have ways of their own there and back.
 @pytest.mark.parametrize("options", [["soft"], ["soft,tier=interpreter"], ["soft", "--check", "1"]])
 def test_system_calls_and_returns(options, tmp_path):
-    if ACCELERATORS["soft"]:
-        pytest.skip(ACCELERATORS["soft"])
-    result = subprocess.run(
-        command(options[0], "system_calls.elf", options[1:], tmp_path),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=2 * GUEST_TIMEOUT_S,
-        check=False,
-    )
-    assert result.stdout.decode() == (EXPECTED / "system_calls.tap").read_text()
-    assert result.returncode == GUEST_DONE, result.stderr.decode()
+    assert prints_as_expected("system_calls", options[0], "system_calls.elf", options[1:], tmp_path)
 
 
 def changed_sectors(disk):

@@ -12,6 +12,7 @@
 #include "accel/soft/access_private.h"
 #include "accel/soft/instruction_private.h"
 #include "accel/soft/translator/translator_private.h"
+#include "base/bytes.h"
 
 #define CODE_BYTES (1u << 20)
 
@@ -209,11 +210,12 @@ static void stack_follows_its_translation(void **state)
     assert_int_equal(guest_read32(fixture, TEN_MIB + 0xfe8), 0x33);
 }
 
-/* The page at 8 MiB may only be read. */
-static void make_read_only(struct soft_fixture *fixture)
+/* The large page around `place` may only be read. */
+static void make_read_only(struct soft_fixture *fixture, uint64_t place)
 {
-    guest_write64(fixture, PAGE_DIRECTORY + 4 * 8, EIGHT_MIB | 0x81);
-    guest_write64(fixture, EIGHT_MIB + 0x800, 0x55);
+    guest_write64(fixture, PAGE_DIRECTORY + place / X86_LARGE_PAGE_BYTES * 8,
+                  align_down(place, X86_LARGE_PAGE_BYTES) | 0x81);
+    guest_write64(fixture, place, 0x55);
     guest_set_gate(fixture, X86_VECTOR_PF, GUEST_CS64, 0x8e, 1);
     fixture->cpu.cr0 |= X86_CR0_WP;
 }
@@ -237,7 +239,7 @@ static void stack_that_may_be_read_is_not_written(void **state)
 {
     struct soft_fixture *fixture = *state;
 
-    make_read_only(fixture);
+    make_read_only(fixture, EIGHT_MIB + 0x800);
     GUEST_LOAD(fixture, read_only_stack);
     assert_faults_on_its_write(fixture);
     assert_int_equal(fixture->cpu.r[X86_RCX], 0x55);
@@ -253,7 +255,7 @@ static void place_that_may_be_read_is_not_written(void **state)
 {
     struct soft_fixture *fixture = *state;
 
-    make_read_only(fixture);
+    make_read_only(fixture, EIGHT_MIB + 0x800);
     GUEST_LOAD(fixture, read_only_place);
     assert_faults_on_its_write(fixture);
 }
@@ -269,10 +271,7 @@ static void group_does_not_take_its_rights_into_another_page(void **state)
 {
     struct soft_fixture *fixture = *state;
 
-    guest_write64(fixture, PAGE_DIRECTORY + 5 * 8, TEN_MIB | 0x81);
-    guest_write64(fixture, TEN_MIB, 0x55);
-    guest_set_gate(fixture, X86_VECTOR_PF, GUEST_CS64, 0x8e, 1);
-    fixture->cpu.cr0 |= X86_CR0_WP;
+    make_read_only(fixture, TEN_MIB);
     GUEST_LOAD(fixture, two_pages);
     assert_int_equal(guest_run(fixture), X86_VECTOR_PF);
     assert_int_equal(fixture->cpu.cr2, TEN_MIB);
@@ -340,7 +339,7 @@ static void loop_that_may_read_does_not_write(void **state)
 {
     struct soft_fixture *fixture = *state;
 
-    make_read_only(fixture);
+    make_read_only(fixture, EIGHT_MIB + 0x800);
     GUEST_LOAD(fixture, read_only_loop);
     assert_faults_on_its_write(fixture);
 }
@@ -358,10 +357,7 @@ static void loop_does_not_take_its_rights_into_another_page(void **state)
 {
     struct soft_fixture *fixture = *state;
 
-    guest_write64(fixture, PAGE_DIRECTORY + 5 * 8, TEN_MIB | 0x81);
-    guest_write64(fixture, TEN_MIB, 0x55);
-    guest_set_gate(fixture, X86_VECTOR_PF, GUEST_CS64, 0x8e, 1);
-    fixture->cpu.cr0 |= X86_CR0_WP;
+    make_read_only(fixture, TEN_MIB);
     GUEST_LOAD(fixture, loop_of_two_pages);
     assert_int_equal(guest_run(fixture), X86_VECTOR_PF);
     assert_int_equal(fixture->cpu.cr2, TEN_MIB);
