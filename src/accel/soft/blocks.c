@@ -9,6 +9,7 @@
 
 #include "accel/soft/access_private.h"
 #include "accel/soft/instruction_private.h"
+#include "accel/soft/reserve_private.h"
 #include "accel/soft/soft_private.h"
 #include "accel/soft/translator/translator_private.h"
 #include "base/check.h"
@@ -22,9 +23,8 @@ int block_cache_create(struct block_cache **cache, struct error *err)
 
     if (created == NULL)
         return error_set(err, -ENOMEM, "out of memory for the software CPU");
-    created->arena = mmap(NULL, BLOCK_ARENA_BYTES, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (created->arena == MAP_FAILED) {
+    created->arena = soft_reserve(BLOCK_ARENA_BYTES);
+    if (created->arena == NULL) {
         free(created);
         return error_set_errno(err, errno, "cannot reserve %d MiB for decoded code",
                                (int)(BLOCK_ARENA_BYTES >> 20));
@@ -39,7 +39,7 @@ void block_cache_destroy(struct block_cache *cache)
 {
     if (cache == NULL)
         return;
-    (void)munmap(cache->arena, BLOCK_ARENA_BYTES);
+    soft_release(cache->arena, BLOCK_ARENA_BYTES);
     free(cache);
 }
 

@@ -3,31 +3,21 @@
 #include "accel/soft/code_pages_private.h"
 
 #include <errno.h>
-#include <sys/mman.h>
 
 #include "accel/soft/access_private.h"
 #include "accel/soft/blocks_private.h"
+#include "accel/soft/reserve_private.h"
 #include "accel/soft/soft_private.h"
 #include "accel/soft/translator/translator_private.h"
 #include "accel/soft/translator/vectors_private.h"
 #include "base/bytes.h"
 #include "base/check.h"
 
-static void *reserve(size_t size_bytes)
-{
-    void *mapped = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-    return mapped == MAP_FAILED ? NULL : mapped;
-}
-
 static void unmap(struct code_pages *pages)
 {
-    if (pages->counts != NULL)
-        (void)munmap((void *)(uintptr_t)pages->counts,
-                     pages->page_count * sizeof(*pages->counts));
-    if (pages->marks != NULL)
-        (void)munmap(pages->marks, pages->page_count * sizeof(*pages->marks));
+    soft_release((void *)(uintptr_t)pages->counts,
+                 pages->page_count * sizeof(*pages->counts));
+    soft_release(pages->marks, pages->page_count * sizeof(*pages->marks));
     pages->counts = NULL;
     pages->marks = NULL;
 }
@@ -35,8 +25,8 @@ static void unmap(struct code_pages *pages)
 int code_pages_init(struct code_pages *pages, uint64_t memory_limit, struct error *err)
 {
     pages->page_count = (size_t)(memory_limit >> 12);
-    pages->counts = reserve(pages->page_count * sizeof(*pages->counts));
-    pages->marks = reserve(pages->page_count * sizeof(*pages->marks));
+    pages->counts = soft_reserve(pages->page_count * sizeof(*pages->counts));
+    pages->marks = soft_reserve(pages->page_count * sizeof(*pages->marks));
     if (pages->counts == NULL || pages->marks == NULL) {
         unmap(pages);
         return error_set_errno(err, errno, "cannot reserve the map of code pages");

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "accel/soft/reserve_private.h"
 #include "accel/soft/soft_private.h"
 #include "accel/soft/translator/check_private.h"
 #include "accel/soft/translator/emit_private.h"
@@ -19,20 +20,6 @@
 #include "base/check.h"
 
 /* ---- memory ---- */
-
-static void *reserve(size_t size_bytes)
-{
-    void *mapped = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-    return mapped == MAP_FAILED ? NULL : mapped;
-}
-
-static void release(void *mapped, size_t size_bytes)
-{
-    if (mapped != NULL)
-        (void)munmap(mapped, size_bytes);
-}
 
 int translator_create(struct translator **translator, uint32_t code_bytes,
                       struct error *err)
@@ -43,8 +30,8 @@ int translator_create(struct translator **translator, uint32_t code_bytes,
     if (created == NULL)
         return error_set(err, -ENOMEM, "out of memory for the translator");
     CHECK(pthread_mutex_init(&created->lock, NULL) == 0);
-    created->sites = reserve(TRANSLATOR_SITES * sizeof(struct site));
-    created->links = reserve(TRANSLATOR_LINKS * sizeof(struct link));
+    created->sites = soft_reserve(TRANSLATOR_SITES * sizeof(struct site));
+    created->links = soft_reserve(TRANSLATOR_LINKS * sizeof(struct link));
     result = created->sites == NULL || created->links == NULL
                  ? error_set(err, -ENOMEM, "out of memory for the translator")
                  : block_cache_create(&created->blocks, err);
@@ -70,8 +57,8 @@ void translator_destroy(struct translator *translator)
         return;
     block_cache_destroy(translator->blocks);
     code_memory_destroy(&translator->memory);
-    release(translator->sites, TRANSLATOR_SITES * sizeof(struct site));
-    release(translator->links, TRANSLATOR_LINKS * sizeof(struct link));
+    soft_release(translator->sites, TRANSLATOR_SITES * sizeof(struct site));
+    soft_release(translator->links, TRANSLATOR_LINKS * sizeof(struct link));
     CHECK(pthread_mutex_destroy(&translator->lock) == 0);
     free(translator);
 }
