@@ -17,6 +17,7 @@
 #define HUSK_SOFT_BLOCKS_PRIVATE_H
 
 #include "accel/soft/cpu_private.h"
+#include "accel/soft/instruction_private.h"
 
 #define BLOCK_LIMIT 64 /* instructions */
 #define BLOCK_ONE_PAGE UINT64_MAX
@@ -90,6 +91,12 @@ struct block_cache {
 
 int block_cache_create(struct block_cache **cache, struct error *err) MUST_CHECK;
 void block_cache_destroy(struct block_cache *cache); /* accepts NULL */
+
+/* What soft_cpu.mode is where the block runs. */
+static inline uint32_t block_cpu_mode(const struct block *block)
+{
+    return block->mode & ~(uint32_t)(MODE_TRANSLATED | MODE_CAREFUL);
+}
 
 /* The interpreter's block at cpu->rip for `mode`: from the cache, else built. May raise
  * (a fault on fetch). Only from the run loop: it may empty the arena. */

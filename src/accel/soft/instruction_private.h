@@ -36,6 +36,7 @@ enum soft_mode {
     MODE_USER_DATA =
         0x800, /* CPL 0 to 2 under SMAP, with RFLAGS.AC: may use user pages */
     MODE_TRANSLATED = 0x1000, /* never in soft_cpu.mode: blocks of the translator */
+    MODE_CAREFUL = 0x2000,    /* ... of which each access has a check of its own */
     MODE_FLAT = 0x400, /* not in 64-bit mode: offsets in CS, SS, DS and ES are linear
                         * addresses, all of them allowed, and the stack is of 32 bits */
 };

@@ -29,7 +29,8 @@ unsigned emit_register(struct emitter *e, unsigned number, unsigned scratch)
     if (!register_is_homeless(number))
         return register_host(number);
     encode_load(&e->hot, scratch, emit_register_slot(number));
-    e->group.valid = false;
+    if (scratch == ADDRESS)
+        e->group.shared = false;
     return scratch;
 }
 
@@ -98,7 +99,6 @@ void emit_flags_to_state(struct emitter *e)
                                                .memory = STATE(flags_packed)});
     encode_move(&e->hot, X86_RAX, SCRATCH);
     e->flags = FLAGS_STATE;
-    e->group.valid = false;
 }
 
 void emit_flags_to_host(struct emitter *e)
@@ -116,7 +116,6 @@ void emit_flags_to_host(struct emitter *e)
     encode_bytes(&e->hot, set, sizeof(set));
     encode_move(&e->hot, X86_RAX, SCRATCH);
     e->flags = FLAGS_HOST;
-    e->group.valid = false;
 }
 
 void emit_spill_flags(struct emitter *e)
@@ -159,7 +158,8 @@ struct site *emit_site_at(struct emitter *e, uint32_t index)
 void emit_next(struct emitter *e, uint32_t first_site)
 {
     for (uint32_t i = first_site; i < e->translator->site_count; i++)
-        e->translator->sites[i].next = writer_offset(&e->hot);
+        if (!e->translator->sites[i].shared)
+            e->translator->sites[i].next = writer_offset(&e->hot);
 }
 
 uint32_t emit_cold_call(struct emitter *e, uint32_t thunk, uint32_t index)
@@ -190,6 +190,7 @@ void emit_vectors(struct emitter *e)
                                       .immediate_bytes = 1});
     encode_jump_if(&e->hot, CONDITION_E, cold);
     e->vectors = true;
+    e->group.shared = false; /* C does not keep ADDRESS */
 }
 
 void emit_step(struct emitter *e, bool ends)

@@ -2,26 +2,43 @@
 /*
  * Memory operands: addresses, and the checks in front of accesses.
  *
- * A check leaves the host's address of the page in SCRATCH and the offset in ADDRESS.
- * While both stay, and the register that the address was made of, another access by the
- * same register needs no TLB: its offset follows from the first one's, and is in the same
- * page unless it reaches beyond 4096. C leaves an address of code in ADDRESS, which is
- * far beyond, so after C has done anything the next access is checked in full.
+ * A check finds out that all bytes are in a page, and leaves the page's host address in
+ * SCRATCH and their offset in ADDRESS. Where other instructions access what is near by
+ * the same registers, one check serves all of them (group.c): it is made for the bytes
+ * from the first to the last, to write if one of them writes, and leaves their host
+ * address in ADDRESS. They have no code of their own for it, so nothing can be mended
+ * there: such a check fails for the first of them, before any is done. C fills the TLB
+ * for that access. If this does not help, because the bytes are in two pages, are a
+ * device's, or may only be read, the block's rest runs as a careful block, which is made
+ * for that: there each access has a check of its own.
+ *
+ * C leaves an address of code in ADDRESS. So a group ends where C may return into the
+ * block behind an instruction of it.
  */
 #include "accel/soft/access_private.h"
+#include "accel/soft/handlers_private.h"
 #include "accel/soft/translator/tlb_check_private.h"
 
 /* ---- addresses ---- */
+
+static bool is_homeless(unsigned number)
+{
+    return number != SOFT_ZERO && register_is_homeless(number);
+}
 
 /* The register as part of an address, `scratch` if it is homeless. */
 static uint8_t address_part(struct emitter *e, unsigned number, unsigned scratch)
 {
     if (number == SOFT_ZERO)
         return HOST_NO_REGISTER;
-    return (uint8_t)emit_register(e, number, scratch);
+    if (!is_homeless(number))
+        return (uint8_t)register_host(number);
+    encode_load(&e->hot, scratch, emit_register_slot(number));
+    return (uint8_t)scratch;
 }
 
-/* `to` = the place, cut to 32 bits if not `wide`. */
+/* `to` = the place, cut to 32 bits if not `wide`. ADDRESS is overwritten if it is `to`,
+ * or both registers are homeless. */
 static void put_place(struct emitter *e, unsigned to, const struct access_place *place,
                       bool wide)
 {
@@ -34,8 +51,9 @@ static void put_place(struct emitter *e, unsigned to, const struct access_place 
                              : (uint32_t)place->displacement);
         return;
     }
-    address.base = address_part(e, place->base, ADDRESS);
-    address.index = address_part(e, place->index, SCRATCH);
+    address.base = address_part(e, place->base, SCRATCH);
+    address.index =
+        address_part(e, place->index, is_homeless(place->base) ? ADDRESS : SCRATCH);
     if (wide && address.base != HOST_NO_REGISTER && address.index == HOST_NO_REGISTER &&
         address.displacement == 0)
         encode_move(&e->hot, to, address.base);
@@ -43,7 +61,7 @@ static void put_place(struct emitter *e, unsigned to, const struct access_place 
         encode_lea(&e->hot, to, address, wide);
 }
 
-static struct access_place place_of(const struct instruction *instruction)
+struct access_place access_place_of(const struct instruction *instruction)
 {
     return (struct access_place){.base = instruction->base,
                                  .index = instruction->index,
@@ -53,9 +71,11 @@ static struct access_place place_of(const struct instruction *instruction)
 
 void emit_offset(struct emitter *e, unsigned to, bool wide)
 {
-    const struct access_place place = place_of(e->instruction);
+    const struct access_place place = access_place_of(e->instruction);
 
     put_place(e, to, &place, wide);
+    if (to == ADDRESS || (is_homeless(place.base) && is_homeless(place.index)))
+        e->group.shared = false;
 }
 
 void emit_address(struct emitter *e)
@@ -70,6 +90,26 @@ void emit_address(struct emitter *e)
                                      offsetof(struct x86_segment, base)));
 }
 
+/* CMPXCHG16B and most of SSE want 16 bytes aligned. Of x87, no size means 80 bits. */
+struct access_check access_check_of(const struct instruction *instruction)
+{
+    const struct form *form = instruction->form;
+    bool pair = form->select == select_exchange_double;
+    bool aligned = pair && instruction->rex_w;
+    unsigned size = instruction->memory_size;
+
+    if (pair)
+        size = aligned ? 16 : 8;
+    if (form->select == select_x87 && form->size == SIZE_NONE)
+        size = 10;
+    if (size == 16 && (form->attributes & (FORM_SSE | FORM_UNALIGNED)) == FORM_SSE)
+        aligned = true;
+    return (struct access_check){.size = size,
+                                 .write = form_writes_memory(instruction->form),
+                                 .aligned = aligned,
+                                 .segment = instruction->segment};
+}
+
 /* ---- checks ---- */
 
 /* The TLB of a block's mode. */
@@ -80,248 +120,204 @@ static enum tlb_kind kind_of(const struct emitter *e)
     return (e->block->mode & MODE_USER_DATA) != 0 ? TLB_SUPERVISOR_AC : TLB_SUPERVISOR;
 }
 
-static uint32_t make_site(struct emitter *e, const struct access_check *check)
-{
-    uint32_t site = emit_site(e);
+/* Where code goes that finds the bytes not to be there. */
+struct failure {
+    uint32_t stub;
+    uint32_t site;
+};
 
-    emit_site_at(e, site)->size = (uint8_t)check->size;
-    emit_site_at(e, site)->write = check->write;
-    emit_site_at(e, site)->aligned = check->aligned;
-    emit_site_at(e, site)->segment = check->segment;
-    return site;
+static struct failure make_failure(struct emitter *e, const struct access_check *check,
+                                   const struct access_group *group)
+{
+    const struct translator *translator = e->translator;
+    const uint32_t index = emit_site(e);
+    struct site *site = emit_site_at(e, index);
+
+    site->size = (uint8_t)check->size;
+    site->segment = check->segment;
+    site->write = check->write;
+    site->aligned = check->aligned;
+    site->tag_write = group->write;
+    site->shared = group->shared;
+    site->distance = e->ahead;
+    return (struct failure){
+        .stub = emit_cold_call(e, group->shared ? translator->shared : translator->slow,
+                               index),
+        .site = index};
+}
+
+static void fail_if(struct emitter *e, const struct failure *failure, unsigned condition)
+{
+    struct site *site = emit_site_at(e, failure->site);
+
+    if (site->shared)
+        site->next = emit_careful_exit_if(e, condition, failure->stub);
+    else
+        encode_jump_if(&e->hot, condition, failure->stub);
+}
+
+static void check_alignment(struct emitter *e, const struct access_group *group,
+                            uint32_t cold)
+{
+    if (!group->aligned)
+        return;
+    tlb_alignment_emit(&e->hot);
+    encode_jump_if(&e->hot, CONDITION_NE, cold);
+}
+
+/* In the TLB. */
+static void check_in_full(struct emitter *e, const struct access_group *group,
+                          const struct failure *failure)
+{
+    const enum tlb_kind kind = kind_of(e);
+
+    tlb_compare_emit(&e->hot, kind, group->write, group->bytes);
+    fail_if(e, failure, CONDITION_A);
+    check_alignment(e, group, failure->stub);
+    tlb_page_emit(&e->hot, kind, !e->split);
+}
+
+/* In a copy of an entry; else, out of line, in the TLB, by a thunk that makes such a copy
+ * and leaves for C what it wants. The thunk compares for fewer bytes if not `exact`. */
+static void check_by_copy(struct emitter *e, const struct access_group *group,
+                          const struct failure *failure, struct host_memory copy,
+                          uint32_t thunk, bool exact)
+{
+    const uint32_t cold = writer_offset(&e->cold);
+    struct code_writer hot;
+
+    tlb_copy_compare_emit(&e->hot, copy);
+    encode_jump_if(&e->hot, CONDITION_AE, cold);
+    check_alignment(e, group, cold);
+    hot = e->hot;
+    e->hot = e->cold;
+    put_place(e, ADDRESS, &group->place, true);
+    encode_call(&e->hot, thunk);
+    if (!exact)
+        tlb_comparison_emit(&e->hot, group->bytes);
+    fail_if(e, failure, CONDITION_A);
+    check_alignment(e, group, failure->stub);
+    encode_jump(&e->hot, writer_offset(&hot));
+    e->cold = e->hot;
+    e->hot = hot;
+    tlb_copy_page_emit(&e->hot, copy, !e->split);
 }
 
 void emit_check(struct emitter *e, struct access_check check)
 {
-    uint32_t cold = emit_cold_call(e, e->translator->slow, make_site(e, &check));
+    struct failure failure;
 
-    tlb_check_emit(&e->hot, kind_of(e), &check, cold);
-    e->group.valid = false;
     e->ahead = 0;
-}
-
-/* In the cold area, where hot code goes whose comparison fails: the check in full. Back
- * there ADDRESS is again e->ahead before the place. */
-static void put_out_of_line(struct emitter *e, const struct access_place *place,
-                            const struct access_check *check, uint32_t copies,
-                            uint32_t thunk)
-{
-    static const uint8_t site_follows[] = {0xa9}; /* test eax, */
-    const uint32_t site = make_site(e, check);
-    const struct code_writer hot = e->hot;
-
-    e->hot = e->cold;
-    emit_site_at(e, site)->retry = writer_offset(&e->hot);
-    put_place(e, ADDRESS, place, true);
-    if (copies != 0)
-        encode_call(&e->hot, copies);
-    encode_call(&e->hot, thunk);
-    encode_bytes(&e->hot, site_follows, sizeof(site_follows));
-    encode_u32(&e->hot, site);
-    if (e->ahead != 0)
-        encode_lea(&e->hot, ADDRESS, host_at(ADDRESS, -(int32_t)e->ahead), true);
-    encode_jump(&e->hot, writer_offset(&hot));
-    e->cold = e->hot;
-    e->hot = hot;
+    e->split = true;
+    e->group = (struct access_group){
+        .bytes = (uint8_t)check.size, .write = check.write, .aligned = check.aligned};
+    failure = make_failure(e, &check, &e->group);
+    check_in_full(e, &e->group, &failure);
 }
 
 /* ---- groups ---- */
 
-/* The bytes of a short displacement. */
-#define AHEAD_LIMIT INT8_MAX
-
-static bool is_same_base(const struct access_place *a, const struct access_place *b)
-{
-    return a->base == b->base && a->index == b->index && a->scale == b->scale;
-}
-
-/* In the group of the access before, or could be, were it in its page. */
-static bool follows(const struct emitter *e, const struct access_place *place,
+static bool is_done(const struct emitter *e, const struct access_place *place,
                     const struct access_check *check)
 {
     const struct access_group *group = &e->group;
-    const struct access_place *first = &group->place;
+    const int64_t distance = place->displacement - group->place.displacement;
 
-    return group->valid && (group->write || !check->write) &&
-           is_same_base(place, first) &&
-           place->displacement - first->displacement > -(int64_t)X86_PAGE_BYTES &&
-           place->displacement - first->displacement < (int64_t)X86_PAGE_BYTES &&
-           tlb_check_shape(check) != CHECK_SHAPES;
+    return group->shared && is_same_base(place, &group->place) && distance >= 0 &&
+           distance + check->size <= group->bytes && (group->write || !check->write) &&
+           (!check->aligned || (group->aligned && distance % CHECK_MAX_BYTES == 0));
 }
 
-/* The check in full where the code hoped for less. `write`: the page may be written to; a
- * read, then, leaves it so for what follows, or ends the group. */
-static uint32_t full_check(const struct emitter *e, const struct access_check *check,
-                           bool write)
+static void check_group(struct emitter *e, const struct access_check *check)
 {
+    const struct access_group *group = &e->group;
     const struct translator *translator = e->translator;
     const enum tlb_kind kind = kind_of(e);
-    const size_t shape = tlb_check_shape(check);
+    const struct failure failure = make_failure(e, check, group);
+    const unsigned slot = group->bytes > LOOP_BYTES
+                              ? LOOP_PAGES
+                              : loop_page(e, &group->place, group->write);
 
-    if (check->top)
-        return translator->stack_checks[kind][check->write];
-    if (write && !check->write)
-        return translator->read_only_checks[kind][shape];
-    return translator->checks[kind][check->write][shape];
-}
-
-/* The place is so far from ADDRESS, in whichever page. */
-static bool is_aligned_place(const struct access_group *group, int32_t distance)
-{
-    return group->aligned && distance % CHECK_MAX_BYTES == 0;
-}
-
-/* In the page of the access before; else, out of line, as if there had been none. A place
- * that is a little ahead of ADDRESS needs no other one. */
-static void follow(struct emitter *e, const struct access_place *place,
-                   const struct access_check *check)
-{
-    const int32_t distance = (int32_t)(place->displacement - e->group.place.displacement);
-    const uint32_t cold = writer_offset(&e->cold);
-    const bool known_aligned = is_aligned_place(&e->group, distance);
-    struct access_check here = *check;
-
-    here.aligned = check->aligned && !known_aligned;
-    e->ahead = 0;
-    if (distance > 0 && distance <= AHEAD_LIMIT && !here.aligned) {
-        e->ahead = (uint8_t)distance;
-    } else {
-        if (distance != 0)
-            encode_lea(&e->hot, ADDRESS, host_at(ADDRESS, distance), true);
-        e->group.aligned = check->aligned || known_aligned;
-    }
-    tlb_check_comparison_emit(&e->hot, &here, e->ahead, cold);
-    put_out_of_line(e, place, check, 0, full_check(e, check, e->group.write));
-}
-
-static void access_stack(struct emitter *e, const struct access_place *place,
-                         const struct access_check *check)
-{
-    const uint32_t cold = writer_offset(&e->cold);
-
-    e->ahead = 0;
-    put_place(e, ADDRESS, place, true);
-    tlb_check_copy_emit(&e->hot, tlb_stack_page(kind_of(e)), false, cold);
-    put_out_of_line(e, place, check, 0, full_check(e, check, true));
-}
-
-/* An instruction behind this one seems to write there. */
-static bool is_written_later(const struct emitter *e, const struct access_place *place)
-{
-    for (size_t i = e->ordinal + 1; i < e->draft->count; i++) {
-        const struct instruction *instruction = &e->draft->instructions[i];
-        const struct access_place other = place_of(instruction);
-
-        if (instruction->memory && form_writes_memory(instruction->form) &&
-            is_same_base(place, &other))
-            return true;
-    }
-    return false;
-}
-
-/* A read, as if it were a write, for the sake of a write that follows. A page that may
- * only be read is a case for the cold area. */
-static void access_both(struct emitter *e, const struct access_place *place,
-                        struct access_check check)
-{
-    const enum tlb_kind kind = kind_of(e);
-    const uint32_t cold = writer_offset(&e->cold);
-    struct access_check write = check;
-
-    e->ahead = 0;
-    write.write = true;
-    put_place(e, ADDRESS, place, true);
-    tlb_check_emit(&e->hot, kind, &write, cold);
-    put_out_of_line(e, place, &check, 0, full_check(e, &check, true));
-}
-
-/* Near what the loop's turn before has accessed. `write`: the page may be written to. */
-static void access_near(struct emitter *e, const struct access_place *place,
-                        const struct access_check *check, bool write, unsigned slot)
-{
-    const enum tlb_kind kind = kind_of(e);
-    const uint32_t cold = writer_offset(&e->cold);
-
-    e->ahead = 0;
-    put_place(e, ADDRESS, place, true);
-    tlb_check_copy_emit(&e->hot, tlb_loop_page(kind, write, slot), check->aligned, cold);
-    put_out_of_line(e, place, check, e->translator->loop_pages[kind][write][slot],
-                    full_check(e, check, write));
-}
-
-/* A read that a write seems to follow is checked like one. */
-static bool is_written_then(const struct emitter *e, const struct access_place *place,
-                            const struct access_check *check)
-{
-    return !check->write && tlb_check_shape(check) != CHECK_SHAPES &&
-           is_written_later(e, place);
-}
-
-static void access_first(struct emitter *e, const struct access_place *place,
-                         struct access_check check, bool write)
-{
-    const unsigned slot =
-        tlb_check_shape(&check) == CHECK_SHAPES ? LOOP_PAGES : loop_page(e, place, write);
-
-    if (slot < LOOP_PAGES) {
-        access_near(e, place, &check, write, slot);
-    } else if (write != check.write) {
-        access_both(e, place, check);
-    } else {
-        put_place(e, ADDRESS, place, true);
-        emit_check(e, check);
-    }
+    put_place(e, ADDRESS, &group->place, true);
+    if (check->top && !e->careful)
+        check_by_copy(e, group, &failure, tlb_stack_page(kind),
+                      translator->stack_checks[kind][group->shared], true);
+    else if (slot < LOOP_PAGES)
+        check_by_copy(e, group, &failure, tlb_loop_page(kind, group->write, slot),
+                      translator->loop_pages[kind][group->write][slot], false);
+    else
+        check_in_full(e, group, &failure);
 }
 
 static void access_place(struct emitter *e, const struct access_place *place,
-                         struct access_check check)
+                         const struct access_check *check)
 {
-    bool write = check.write;
-    bool aligned = check.aligned;
-
-    if (follows(e, place, &check)) {
-        write = e->group.write;
-        follow(e, place, &check);
-        aligned = e->group.aligned;
-    } else if (check.top) {
-        access_stack(e, place, &check);
-        write = true;
+    if (!is_done(e, place, check)) {
+        e->group = find_group(e, place, check);
+        e->split = !e->group.shared;
+        e->ahead = (uint8_t)(place->displacement - e->group.place.displacement);
+        check_group(e, check);
     } else {
-        write = write || is_written_then(e, place, &check);
-        access_first(e, place, check, write);
+        e->split = false;
+        e->ahead = (uint8_t)(place->displacement - e->group.place.displacement);
     }
-    e->group = (struct access_group){
-        .valid = true, .write = write, .aligned = aligned, .place = *place};
-    e->group.place.displacement -= e->ahead;
+}
+
+static struct access_place place_at(unsigned base, int32_t displacement)
+{
+    return (struct access_place){
+        .base = (uint8_t)base, .index = SOFT_ZERO, .displacement = displacement};
 }
 
 void emit_access_at(struct emitter *e, unsigned base, int32_t displacement,
                     struct access_check check)
 {
-    access_place(e,
-                 &(struct access_place){.base = (uint8_t)base,
-                                        .index = SOFT_ZERO,
-                                        .displacement = displacement},
-                 check);
+    const struct access_place place = place_at(base, displacement);
+
+    access_place(e, &place, &check);
+}
+
+bool emit_is_done_at(const struct emitter *e, unsigned base, int32_t displacement,
+                     struct access_check check)
+{
+    const struct access_place place = place_at(base, displacement);
+
+    return is_done(e, &place, &check);
 }
 
 void emit_access(struct emitter *e, struct access_check check)
 {
-    const struct instruction *instruction = e->instruction;
-    const struct access_place place = place_of(instruction);
+    const struct access_place place = access_place_of(e->instruction);
 
-    if (instruction->address_size == 8 && instruction->segment < X86_FS) {
-        access_place(e, &place, check);
+    if (access_is_plain(e->instruction)) {
+        access_place(e, &place, &check);
         return;
     }
     emit_address(e);
     emit_check(e, check);
 }
 
+bool emit_is_done(const struct emitter *e, struct access_check check)
+{
+    const struct access_place place = access_place_of(e->instruction);
+
+    return access_is_plain(e->instruction) && is_done(e, &place, &check);
+}
+
 struct host_memory emit_checked(const struct emitter *e)
 {
-    return (struct host_memory){
-        .base = SCRATCH, .index = ADDRESS, .displacement = e->ahead};
+    struct host_memory checked = host_at(ADDRESS, e->ahead);
+
+    if (e->split)
+        checked.index = SCRATCH;
+    return checked;
+}
+
+void emit_join(struct emitter *e)
+{
+    if (e->split)
+        encode_lea(&e->hot, ADDRESS, emit_checked(e), true);
+    e->split = false;
 }
 
 void emit_keep_group(struct emitter *e)
@@ -332,10 +328,10 @@ void emit_keep_group(struct emitter *e)
 void emit_written(struct emitter *e, unsigned number)
 {
     if (e->group.place.base == number || e->group.place.index == number)
-        e->group.valid = false;
+        e->group.shared = false;
 }
 
-void emit_stack_moved(struct emitter *e, int32_t bytes)
+void emit_stack_moved(struct emitter *e, int64_t bytes)
 {
     if (e->group.place.base == X86_RSP)
         e->group.place.displacement -= bytes;

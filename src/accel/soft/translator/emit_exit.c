@@ -17,16 +17,24 @@ struct exit {
     uint32_t stub;
 };
 
+static uint32_t make_link(struct emitter *e, uint64_t target, enum flags_place flags,
+                          bool backward)
+{
+    struct translator *translator = e->translator;
+
+    translator->links[translator->link_count] = (struct link){.target = target,
+                                                              .from = e->block,
+                                                              .flags = (uint8_t)flags,
+                                                              .backward = backward};
+    return translator->link_count++;
+}
+
 static struct exit make_exit(struct emitter *e, uint64_t target, enum flags_place flags)
 {
     struct translator *translator = e->translator;
-    struct exit exit = {.link = translator->link_count++};
+    struct exit exit = {.link =
+                            make_link(e, target, flags, target <= e->instruction->rip)};
 
-    translator->links[exit.link] =
-        (struct link){.target = target,
-                      .from = e->block,
-                      .flags = (uint8_t)flags,
-                      .backward = target <= e->instruction->rip};
     exit.stub = emit_cold_call(
         e, flags == FLAGS_HOST ? translator->follow_host_flags : translator->follow,
         exit.link);
@@ -134,4 +142,15 @@ void emit_exit_if(struct emitter *e, unsigned condition, uint64_t target, unsign
     e->cold = e->hot;
     e->hot = hot;
     e->flags = before;
+}
+
+/* The block goes on there as it would have here, so no loop is closed. */
+uint32_t emit_careful_exit_if(struct emitter *e, unsigned condition, uint32_t stub)
+{
+    const struct exit exit = {.link = make_link(e, e->instruction->rip, e->flags, false),
+                              .stub = stub};
+
+    e->translator->links[exit.link].stub = stub;
+    put_jump_if(e, &exit, condition);
+    return exit.link;
 }

@@ -24,12 +24,14 @@ struct access_place {
     int64_t displacement;
 };
 
-/* What SCRATCH and ADDRESS hold: see emit_access.c. */
+/* Bytes in one page, from `place` on; and where the code is within the instructions that
+ * access them, the host's address of the first one, in ADDRESS: see emit_access.c. */
 struct access_group {
-    bool valid;
-    bool write;   /* the page may be written to */
-    bool aligned; /* ADDRESS is, to CHECK_MAX_BYTES */
     struct access_place place;
+    uint8_t bytes;
+    bool write;   /* the page may be written to */
+    bool aligned; /* `place` is, to CHECK_MAX_BYTES */
+    bool shared;  /* by several accesses */
 };
 
 /* A block that branches to its own start, and what it accesses where the next turn is
@@ -51,6 +53,7 @@ struct emitter {
     enum flags_place flags;
     bool vectors;      /* the host's vector registers are the guest's from here on */
     bool one_cpu;      /* LOCK is not needed */
+    bool careful;      /* each access has a check of its own */
     uint64_t granules; /* of the page: bytes beyond the block that it depends on */
     struct access_loop loop;
 
@@ -58,10 +61,11 @@ struct emitter {
     const struct instruction *instruction;
     const uint8_t *bytes; /* its own */
     size_t ordinal;
-    struct access_group group;
-    uint8_t ahead;   /* how far behind ADDRESS what was checked last is */
-    bool group_kept; /* its rule says that the group is good behind it, too */
-    uint32_t start;  /* offset of its code, behind the saving of flags */
+    struct access_group group; /* shared: what ADDRESS is good for */
+    uint8_t ahead;             /* how far behind ADDRESS what was checked last is */
+    bool split;                /* ... which is an offset: SCRATCH has the page */
+    bool group_kept;           /* its rule says that the group is good behind it, too */
+    uint32_t start;            /* offset of its code, behind the saving of flags */
 
     /* Arithmetic flags that somebody will read, before and behind each instruction. */
     uint16_t live_in[BLOCK_LIMIT];
@@ -160,7 +164,7 @@ void emit_offset(struct emitter *e, unsigned to, bool wide);
 /* ADDRESS = the linear address of the memory operand. */
 void emit_address(struct emitter *e);
 /* Checks `size` bytes at the linear address in ADDRESS; behind it emit_checked() is where
- * they are. Overwrites host flags. */
+ * they are. Overwrites host flags and SCRATCH. */
 struct access_check {
     unsigned size;
     bool write;
@@ -171,12 +175,39 @@ struct access_check {
 void emit_check(struct emitter *e, struct access_check check);
 /* The memory operand behind a check. */
 struct host_memory emit_checked(const struct emitter *e);
+/* SCRATCH is wanted: from here on that names ADDRESS only. Flags stay. */
+void emit_join(struct emitter *e);
+
+/* What an instruction does with its memory operand, if it has one. */
+struct access_check access_check_of(const struct instruction *instruction);
+struct access_place access_place_of(const struct instruction *instruction);
+/* It can be in a group: addresses of 64 bits, no segment's base. */
+static inline bool access_is_plain(const struct instruction *instruction)
+{
+    return instruction->address_size == 8 && instruction->segment < X86_FS;
+}
 
 /* The address and check of the memory operand, or of what lies at a register (which is
- * not homeless) plus displacement, with what is known of the access before. */
+ * not homeless) plus displacement; nothing if a check before has done it. */
 void emit_access(struct emitter *e, struct access_check check);
 void emit_access_at(struct emitter *e, unsigned base, int32_t displacement,
                     struct access_check check);
+/* Whether it has: then no flags are overwritten, and the instruction has no site. */
+bool emit_is_done(const struct emitter *e, struct access_check check);
+bool emit_is_done_at(const struct emitter *e, unsigned base, int32_t displacement,
+                     struct access_check check);
+
+/* group.c: what one check can serve, beginning with an access of the instruction in
+ * progress, and with those of others as far as they can be told now. */
+struct access_group find_group(const struct emitter *e, const struct access_place *place,
+                               const struct access_check *check);
+bool is_same_base(const struct access_place *a, const struct access_place *b);
+/* How far RSP moves, if that is a constant. */
+bool stack_step(const struct instruction *instruction, int64_t *bytes);
+
+/* Registers that an instruction writes, by their numbers, as far as that matters for a
+ * guess. */
+uint32_t registers_written(const struct instruction *instruction);
 
 /* loop.c: fills e->loop. */
 void find_loop(struct emitter *e);
@@ -186,11 +217,12 @@ unsigned loop_page(struct emitter *e, const struct access_place *place, bool wri
 /* tlb_check.c: emits translator.checks and their like. */
 void tlb_check_thunks_emit(struct translator *translator, struct code_writer *writer);
 
-/* For rules, at their end: they have used SCRATCH and ADDRESS by functions of this header
- * only, and told which general registers they have written. */
+/* For rules, at their end: they have left ADDRESS as functions of this header do, have no
+ * site but that of a group's check, and have told which general registers they have
+ * written. */
 void emit_keep_group(struct emitter *e);
 void emit_written(struct emitter *e, unsigned number);
-void emit_stack_moved(struct emitter *e, int32_t bytes);
+void emit_stack_moved(struct emitter *e, int64_t bytes);
 
 /* The instruction wants the guest's vector registers in the host's. */
 void emit_vectors(struct emitter *e);
@@ -206,6 +238,9 @@ bool emit_is_same_page(const struct emitter *e, uint64_t target);
  * or always. */
 void emit_exit(struct emitter *e, uint64_t target, unsigned live);
 void emit_exit_if(struct emitter *e, unsigned condition, uint64_t target, unsigned live);
+/* A jump on a condition to `stub`, until C aims it at a careful block for the instruction
+ * in progress; returns the link. */
+uint32_t emit_careful_exit_if(struct emitter *e, unsigned condition, uint32_t stub);
 
 /* ---- look_ahead.c ---- */
 

@@ -39,12 +39,13 @@ static bool steps(const struct instruction *instruction)
            instruction->index == SOFT_ZERO && is_small(instruction->displacement);
 }
 
-/* Registers that it writes, as far as that matters for a guess. */
-static uint32_t written(const struct instruction *instruction)
+uint32_t registers_written(const struct instruction *instruction)
 {
     const struct form *form = instruction->form;
     const uint8_t operand = form->operands[0];
 
+    if (form->select == select_stack && form->variant != STACK_POP_REGISTER)
+        return form->variant == STACK_LEAVE ? 1u << X86_RBP | 1u << X86_RSP : 0;
     if (form->select == select_multiply_wide)
         return 1u << X86_RAX | 1u << X86_RDX;
     if ((form->attributes & FORM_READS) != 0 ||
@@ -77,7 +78,7 @@ void find_loop(struct emitter *e)
     e->loop.place_counts[true] = 0;
     for (size_t i = 0; i < e->loop.count; i++)
         if (!steps(&e->draft->instructions[i]))
-            e->loop.unsteady |= written(&e->draft->instructions[i]);
+            e->loop.unsteady |= registers_written(&e->draft->instructions[i]);
 }
 
 static bool is_steady(const struct access_loop *loop, unsigned number)

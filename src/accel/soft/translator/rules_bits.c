@@ -48,12 +48,12 @@ static void operate_string(struct emitter *e)
     emit_check(e, (struct access_check){.size = instruction->operand_size,
                                         .write = form_writes_memory(instruction->form),
                                         .segment = instruction->segment});
-    encode_lea(&e->hot, ADDRESS, emit_checked(e), true);
+    emit_join(e);
     load_offset(e);
     scratch_immediate(e, 0x83, 4, (uint8_t)(instruction->operand_size * 8 - 1)); /* and */
     raw.reg = SCRATCH;
     raw.is_memory = true;
-    raw.memory = host_at(ADDRESS, 0);
+    raw.memory = emit_checked(e);
     raw.lock = raw.lock && !e->one_cpu;
     encode(&e->hot, &raw);
 }

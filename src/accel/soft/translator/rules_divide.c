@@ -14,9 +14,7 @@ static unsigned load_divisor(struct emitter *e)
 
     if (!instruction->memory)
         return emit_register(e, instruction->rm, ADDRESS);
-    emit_address(e);
-    emit_check(e, (struct access_check){.size = instruction->operand_size,
-                                        .segment = instruction->segment});
+    emit_access(e, access_check_of(instruction));
     encode(&e->hot, &(struct host_instruction){.wide = instruction->operand_size == 8,
                                                .opcode = {0x8b},
                                                .opcode_bytes = 1,

@@ -34,7 +34,8 @@ bool rule_flow(struct emitter *e)
         emit_exit(e, target, e->live_there[e->ordinal]);
         return true;
     case FLOW_CALL:
-        emit_spill_flags(e);
+        if (!stack_push_is_done(e))
+            emit_spill_flags(e);
         stack_check_push(e);
         stack_put_constant(e, instruction->rip + instruction->length);
         stack_move(e, -8);
@@ -56,7 +57,7 @@ static void look_up(struct emitter *e)
     struct host_memory key = STATE(translated.jumps[0].key);
     uint32_t site = emit_site(e);
 
-    e->group.valid = false;
+    e->group.shared = false;
     key.index = SCRATCH;
     key.scale = 3;
     encode_bytes(&e->hot, index, sizeof(index));
@@ -119,6 +120,8 @@ bool rule_flow_indirect(struct emitter *e)
     if (instruction->operand_size != 8)
         return false;
     emit_spill_flags(e);
+    if (instruction->form->variant == FLOW_CALL)
+        e->group.shared = false; /* its push may begin the instruction anew */
     load_target(e);
     look_up(e);
     switch (instruction->form->variant) {

@@ -130,7 +130,8 @@ static unsigned register_to_write(struct emitter *e, unsigned number, unsigned s
 {
     if (read || !register_is_homeless(number))
         return emit_register(e, number, scratch);
-    e->group.valid = false;
+    if (scratch == ADDRESS)
+        e->group.shared = false;
     return scratch;
 }
 
@@ -141,26 +142,6 @@ static void store_homeless(struct emitter *e, unsigned number, unsigned from)
 }
 
 /* ---- memory ---- */
-
-/* CMPXCHG16B and most of SSE want 16 bytes aligned. Of x87, no size means 80 bits. */
-static struct access_check check_of(const struct instruction *instruction)
-{
-    const struct form *form = instruction->form;
-    bool pair = form->select == select_exchange_double;
-    bool aligned = pair && instruction->rex_w;
-    unsigned size = instruction->memory_size;
-
-    if (pair)
-        size = aligned ? 16 : 8;
-    if (form->select == select_x87 && form->size == SIZE_NONE)
-        size = 10;
-    if (size == 16 && (form->attributes & (FORM_SSE | FORM_UNALIGNED)) == FORM_SSE)
-        aligned = true;
-    return (struct access_check){.size = size,
-                                 .write = form_writes_memory(instruction->form),
-                                 .aligned = aligned,
-                                 .segment = instruction->segment};
-}
 
 /* Writes registers that its operands do not name. */
 static bool has_hidden_results(const struct form *form)
@@ -177,12 +158,15 @@ static bool has_hidden_results(const struct form *form)
 static void keep_group(struct emitter *e, const struct shape *shape)
 {
     const struct instruction *instruction = e->instruction;
+    int64_t step;
 
     if (has_hidden_results(instruction->form) || shape->high)
         return; /* AH is not the register of its number */
     if (shape->reg_written)
         emit_written(e, instruction->reg);
-    if (shape->rm_written)
+    if (stack_step(instruction, &step))
+        emit_stack_moved(e, step);
+    else if (shape->rm_written)
         emit_written(e, instruction->rm);
     if (shape->accumulator)
         emit_written(e, X86_RAX);
@@ -197,20 +181,19 @@ static void operate_memory(struct emitter *e, const struct shape *shape)
     bool homeless = shape->reg && register_is_homeless(instruction->reg);
     bool read = !shape->reg_written || !only_writes(instruction, shape);
     bool flags = flags_needed(instruction, emit_live_out(e)) != 0;
+    const struct access_check check = access_check_of(instruction);
 
-    emit_spill_flags(e);
-    emit_access(e, check_of(instruction));
+    if (!emit_is_done(e, check))
+        emit_spill_flags(e);
+    emit_access(e, check);
+    if ((homeless && read) || (flags && e->flags == FLAGS_STATE))
+        emit_join(e);
     raw.is_memory = true;
     raw.memory = emit_checked(e);
     raw.lock = raw.lock && !e->one_cpu;
     raw.rex = instruction->has_rex;
     if (shape->reg)
         raw.reg = (uint8_t)register_host(instruction->reg);
-    if ((homeless && read) || (flags && e->flags == FLAGS_STATE)) {
-        encode_lea(&e->hot, ADDRESS, emit_checked(e), true);
-        raw.memory = host_at(ADDRESS, 0);
-        e->group.valid = false;
-    }
     if (flags)
         emit_flags_to_host(e);
     if (homeless)
@@ -294,6 +277,7 @@ static void operate_registers(struct emitter *e, const struct shape *shape)
     struct host_instruction raw = raw_parse(instruction);
     bool same = shape->reg && shape->rm && instruction->reg == instruction->rm;
     bool read = !only_writes(instruction, shape);
+    bool other = !same && (shape->reg || shape->low);
     unsigned rm = raw.rm;
     unsigned reg = raw.reg;
 
@@ -310,11 +294,14 @@ static void operate_registers(struct emitter *e, const struct shape *shape)
         raw.is_memory = true;
         raw.memory = emit_register_slot(instruction->rm);
     } else if (shape->rm) {
-        rm = register_to_write(e, instruction->rm, ADDRESS, read || !shape->rm_written);
+        rm = register_to_write(e, instruction->rm,
+                               other && register_is_homeless(instruction->reg) ? ADDRESS
+                                                                               : SCRATCH,
+                               read || !shape->rm_written);
     }
     if (same)
         reg = rm;
-    else if (shape->reg || shape->low)
+    else if (other)
         reg =
             register_to_write(e, instruction->reg, SCRATCH, read || !shape->reg_written);
     raw.rex = instruction->has_rex;
@@ -327,7 +314,7 @@ static void operate_registers(struct emitter *e, const struct shape *shape)
     if (shape->rm && !raw.is_memory &&
         (shape->rm_written || (same && shape->reg_written)))
         store_homeless(e, instruction->rm, rm);
-    if ((shape->reg || shape->low) && !same && shape->reg_written)
+    if (other && shape->reg_written)
         store_homeless(e, instruction->reg, reg);
 }
 
@@ -399,7 +386,6 @@ bool rule_constant(struct emitter *e)
     } else {
         encode_constant(&e->hot, SCRATCH, instruction->immediate);
         store_homeless(e, instruction->reg, SCRATCH);
-        e->group.valid = false;
     }
     emit_written(e, instruction->reg);
     emit_keep_group(e);
@@ -410,17 +396,19 @@ bool rule_lea(struct emitter *e)
 {
     const struct instruction *instruction = e->instruction;
     unsigned to = register_is_homeless(instruction->reg)
-                      ? ADDRESS
+                      ? SCRATCH
                       : register_host(instruction->reg);
+    int64_t step;
 
     if (instruction->operand_size == 2)
         return false;
     emit_offset(e, to, instruction->operand_size == 8 && instruction->address_size == 8);
     store_homeless(e, instruction->reg, to);
-    if (to != ADDRESS) {
+    if (stack_step(instruction, &step))
+        emit_stack_moved(e, step);
+    else
         emit_written(e, instruction->reg);
-        emit_keep_group(e);
-    }
+    emit_keep_group(e);
     return true;
 }
 

@@ -12,6 +12,8 @@ void push_flags(struct emitter *e);
  * emit_checked(e) names then. */
 void stack_check_push(struct emitter *e);
 void stack_check_pop(struct emitter *e);
+/* A check before has done it. */
+bool stack_push_is_done(const struct emitter *e);
 /* The whole push of what is in SCRATCH, which comes through the check. */
 void stack_push_scratch(struct emitter *e);
 /* Writes a constant there. */

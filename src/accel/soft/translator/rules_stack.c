@@ -4,13 +4,9 @@
 #include "accel/soft/translator/emit_private.h"
 #include "accel/soft/translator/rules_private.h"
 
-static void check_stack(struct emitter *e, unsigned base, int32_t displacement,
-                        bool write)
-{
-    emit_access_at(
-        e, base, displacement,
-        (struct access_check){.size = 8, .write = write, .top = true, .segment = X86_SS});
-}
+static const struct access_check push_check = {
+    .size = 8, .write = true, .top = true, .segment = X86_SS};
+static const struct access_check pop_check = {.size = 8, .top = true, .segment = X86_SS};
 
 void stack_move(struct emitter *e, int32_t bytes)
 {
@@ -20,12 +16,17 @@ void stack_move(struct emitter *e, int32_t bytes)
 
 void stack_check_push(struct emitter *e)
 {
-    check_stack(e, X86_RSP, -8, true);
+    emit_access_at(e, X86_RSP, -8, push_check);
 }
 
 void stack_check_pop(struct emitter *e)
 {
-    check_stack(e, X86_RSP, 0, false);
+    emit_access_at(e, X86_RSP, 0, pop_check);
+}
+
+bool stack_push_is_done(const struct emitter *e)
+{
+    return emit_is_done_at(e, X86_RSP, -8, push_check);
 }
 
 void stack_put_constant(struct emitter *e, uint64_t value)
@@ -40,23 +41,17 @@ void stack_put_constant(struct emitter *e, uint64_t value)
                                                    .immediate = value});
         return;
     }
-    e->group.valid = false;
-    encode_lea(&e->hot, ADDRESS, emit_checked(e), true);
+    emit_join(e);
     encode_constant(&e->hot, SCRATCH, value);
-    encode_store(&e->hot, host_at(ADDRESS, 0), SCRATCH);
+    encode_store(&e->hot, emit_checked(e), SCRATCH);
 }
 
 static void push_register(struct emitter *e, unsigned number)
 {
     stack_check_push(e);
-    if (register_is_homeless(number)) {
-        e->group.valid = false;
-        encode_lea(&e->hot, ADDRESS, emit_checked(e), true);
-        encode_load(&e->hot, SCRATCH, emit_register_slot(number));
-        encode_store(&e->hot, host_at(ADDRESS, 0), SCRATCH);
-    } else {
-        encode_store(&e->hot, emit_checked(e), register_host(number));
-    }
+    if (register_is_homeless(number))
+        emit_join(e);
+    encode_store(&e->hot, emit_checked(e), emit_register(e, number, SCRATCH));
     stack_move(e, -8);
 }
 
@@ -64,9 +59,9 @@ void stack_push_scratch(struct emitter *e)
 {
     encode_store(&e->hot, STATE(translated.target), SCRATCH);
     stack_check_push(e);
-    encode_lea(&e->hot, ADDRESS, emit_checked(e), true);
+    emit_join(e);
     encode_load(&e->hot, SCRATCH, STATE(translated.target));
-    encode_store(&e->hot, host_at(ADDRESS, 0), SCRATCH);
+    encode_store(&e->hot, emit_checked(e), SCRATCH);
     stack_move(e, -8);
 }
 
@@ -84,12 +79,11 @@ static void pop_register(struct emitter *e, unsigned number)
     stack_check_pop(e);
     if (number == X86_RSP) {
         encode_load(&e->hot, STACK, emit_checked(e));
-        e->group.valid = false;
+        emit_written(e, X86_RSP);
         return;
     }
     emit_written(e, number);
     if (register_is_homeless(number)) {
-        e->group.valid = false;
         encode_load(&e->hot, SCRATCH, emit_checked(e));
         encode_store(&e->hot, emit_register_slot(number), SCRATCH);
     } else {
@@ -100,7 +94,7 @@ static void pop_register(struct emitter *e, unsigned number)
 
 static void leave(struct emitter *e)
 {
-    check_stack(e, X86_RBP, 0, false);
+    emit_access_at(e, X86_RBP, 0, pop_check);
     encode_load(&e->hot, SCRATCH, emit_checked(e));
     encode_lea(&e->hot, STACK, host_at(X86_RBP, 8), true);
     encode_move(&e->hot, X86_RBP, SCRATCH);
@@ -121,6 +115,22 @@ static bool is_native(const struct instruction *instruction)
     }
 }
 
+/* Nothing is looked at: flags stay where they are. */
+static bool is_done(const struct emitter *e)
+{
+    switch (e->instruction->form->variant) {
+    case STACK_PUSH_REGISTER:
+    case STACK_PUSH_IMMEDIATE:
+        return stack_push_is_done(e);
+    case STACK_PUSH_RM:
+        return !e->instruction->memory && stack_push_is_done(e);
+    case STACK_POP_REGISTER:
+        return emit_is_done_at(e, X86_RSP, 0, pop_check);
+    default:
+        return false;
+    }
+}
+
 bool rule_stack(struct emitter *e)
 {
     const struct instruction *instruction = e->instruction;
@@ -128,7 +138,8 @@ bool rule_stack(struct emitter *e)
 
     if (!is_native(instruction))
         return false;
-    emit_spill_flags(e);
+    if (!is_done(e))
+        emit_spill_flags(e);
     switch (instruction->form->variant) {
     case STACK_PUSH_REGISTER:
         push_register(e, instruction->reg);

@@ -75,7 +75,7 @@ static void swap_gs(struct emitter *e)
 /* The processor's mode is the block's, but for MODE_USER_DATA. */
 static void change_mode(struct emitter *e)
 {
-    const uint32_t mode = (e->block->mode & ~(uint32_t)MODE_TRANSLATED) ^ MODE_USER_DATA;
+    const uint32_t mode = block_cpu_mode(e->block) ^ MODE_USER_DATA;
     const enum tlb_kind kind =
         (mode & MODE_USER_DATA) != 0 ? TLB_SUPERVISOR_AC : TLB_SUPERVISOR;
     const size_t tlb = offsetof(struct soft_cpu, mmu.entries) +
@@ -197,7 +197,7 @@ void push_flags(struct emitter *e)
 {
     const uint32_t hidden = X86_FLAGS_VM | X86_FLAGS_RF;
 
-    e->group.valid = false; /* of the instruction before */
+    e->group.shared = false; /* ADDRESS is wanted */
     encode(&e->hot, &(struct host_instruction){.opcode = {0x8b},
                                                .opcode_bytes = 1,
                                                .reg = SCRATCH,

@@ -146,8 +146,8 @@ static const uint8_t *step(struct soft_cpu *cpu, struct site *site)
     uops[0].run(cpu, uops);
     if (site->next == 0)
         return go_on(cpu);
-    if (block->stale || cpu->rip != next_rip ||
-        (cpu->mode | MODE_TRANSLATED) != block->mode || needs_run_loop(cpu)) {
+    if (block->stale || cpu->rip != next_rip || cpu->mode != block_cpu_mode(block) ||
+        needs_run_loop(cpu)) {
         lockstep_abandon(cpu);
         return go_on(cpu);
     }
@@ -210,12 +210,14 @@ static bool fills_in_turn(struct soft_cpu *cpu, uint64_t rip, uint64_t page)
     return in_turn;
 }
 
-/* Code has left the offset of the TLB's entry, and the address minus its tag. */
-static const uint8_t *fill(struct soft_cpu *cpu, struct site *site)
+/* Code has left the offset of the TLB's entry, and the address minus its tag. True: now
+ * the entry is there. May raise. */
+static bool fill(struct soft_cpu *cpu, const struct site *site)
 {
     const struct tlb_entry *entry =
         &cpu->tlb[cpu->translated.operands[0] >> TLB_ENTRY_SHIFT];
-    const uint64_t linear = cpu->translated.operands[1] + tag_of(entry, site->write);
+    const uint64_t linear =
+        cpu->translated.operands[1] + tag_of(entry, site->tag_write) + site->distance;
     const uint64_t page = align_down(linear, X86_PAGE_BYTES);
     const struct uop uop = {.rip = site->block->rip + site->delta,
                             .length = site->length,
@@ -223,14 +225,18 @@ static const uint8_t *fill(struct soft_cpu *cpu, struct site *site)
     uint64_t gpa;
 
     if ((site->aligned && linear % site->size != 0) ||
-        tag_of(entry, site->write) == page ||
+        tag_of(entry, site->tag_write) == page ||
         linear - page > X86_PAGE_BYTES - site->size || fills_in_turn(cpu, uop.rip, page))
-        return step(cpu, site);
+        return false;
     translator_count(&cpu->translated.counters.fills, 1);
     (void)mmu_fill(cpu, &uop, linear, site->write ? ACCESS_WRITE : ACCESS_READ,
                    mmu_kind(cpu), &gpa);
-    if (tag_of(entry, site->write) != page)
-        return step(cpu, site);
+    return tag_of(entry, site->tag_write) == page;
+}
+
+/* Begins the instruction anew. */
+static const uint8_t *retry(struct soft_cpu *cpu, const struct site *site)
+{
     if (site->vectors)
         CHECK(vectors_load(cpu)); /* as they were */
     return code_at(cpu, site->retry);
@@ -238,8 +244,41 @@ static const uint8_t *fill(struct soft_cpu *cpu, struct site *site)
 
 const uint8_t *serve_slow(struct soft_cpu *cpu, uint32_t index)
 {
+    struct site *site = translator_site(cpu->translator, index);
+
     vectors_enter_c(cpu);
-    return fill(cpu, translator_site(cpu->translator, index));
+    return fill(cpu, site) ? retry(cpu, site) : step(cpu, site);
+}
+
+/* On at the site's instruction, each access having its own check. */
+static const uint8_t *go_on_carefully(struct soft_cpu *cpu, const struct site *site)
+{
+    struct block *block;
+
+    cpu->rip = site->block->rip + site->delta;
+    if (cpu->lockstep != NULL) {
+        lockstep_abandon(cpu);
+        cpu->translated.careful_next = 1;
+        return NULL;
+    }
+    if (needs_run_loop(cpu))
+        return NULL;
+    block = translation_find_careful(cpu);
+    if (block == NULL || block->code.poll_entry == 0) {
+        cpu->translated.interpret_next = 1;
+        return NULL;
+    }
+    vectors_save(cpu); /* what writes code may use them */
+    link_set(cpu, site->next, block);
+    return code_at(cpu, block->code.poll_entry);
+}
+
+const uint8_t *serve_shared(struct soft_cpu *cpu, uint32_t index)
+{
+    const struct site *site = translator_site(cpu->translator, index);
+
+    vectors_enter_c(cpu);
+    return fill(cpu, site) ? retry(cpu, site) : go_on_carefully(cpu, site);
 }
 
 /* ---- branches ---- */

@@ -159,9 +159,8 @@ static struct block *find_at(const struct soft_cpu *cpu, const struct block_plac
 }
 
 /* Nearly always it has been made, and no lock is needed. */
-struct block *translation_find(struct soft_cpu *cpu)
+static struct block *find(struct soft_cpu *cpu, uint32_t mode)
 {
-    const uint32_t mode = cpu->mode | MODE_TRANSLATED;
     struct block *block;
     bool moved = false;
 
@@ -179,6 +178,16 @@ struct block *translation_find(struct soft_cpu *cpu)
         translator_unlock(cpu->translator);
     } while (moved);
     return block;
+}
+
+struct block *translation_find(struct soft_cpu *cpu)
+{
+    return find(cpu, cpu->mode | MODE_TRANSLATED);
+}
+
+struct block *translation_find_careful(struct soft_cpu *cpu)
+{
+    return find(cpu, cpu->mode | MODE_TRANSLATED | MODE_CAREFUL);
 }
 
 void translation_written(struct soft_vm *vm, uint64_t gpa, unsigned size)

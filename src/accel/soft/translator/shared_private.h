@@ -36,6 +36,8 @@ void translator_leave(struct soft_cpu *cpu); /* may be outside already */
 
 /* The block at cpu->rip, perhaps one without code, or NULL: memory is full. May raise. */
 struct block *translation_find(struct soft_cpu *cpu);
+/* The same, where each access has a check of its own: when one for several has failed. */
+struct block *translation_find_careful(struct soft_cpu *cpu);
 
 /* Memory is full: see above. With the lock held. */
 void translator_ask_to_empty(struct soft_cpu *cpu);

@@ -76,6 +76,7 @@ struct translated_state {
     } last_fill;
     uint8_t vectors_resident;        /* see vectors_private.h */
     uint8_t interpret_next;          /* the next block is the interpreter's */
+    uint8_t careful_next;            /* ... or a careful one */
     struct jump_fills jump_fills[2]; /* of the lower and the upper half */
     struct jump jumps[JUMP_CACHE_ENTRIES];
 };

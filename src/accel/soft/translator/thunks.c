@@ -128,6 +128,7 @@ void thunks_emit(struct translator *translator)
 
     translator->enter = emit_enter(&writer, resume);
     translator->slow = emit_thunk(&writer, serve_slow, false, resume);
+    translator->shared = emit_thunk(&writer, serve_shared, false, resume);
     translator->step = emit_thunk(&writer, serve_step, false, resume);
     translator->follow = emit_thunk(&writer, serve_follow, false, resume);
     translator->follow_host_flags = emit_thunk(&writer, serve_follow, true, resume);

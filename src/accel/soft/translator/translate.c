@@ -35,13 +35,14 @@ static bool enables_interrupts(const struct form *form)
 }
 
 /* What follows has been translated already. */
-static bool is_known(const struct draft *draft, uint32_t mode)
+static bool is_known(const struct draft *draft)
 {
     return block_cache_find(draft->cpu->translator->blocks, draft->gpa + draft->used,
-                            draft_rip(draft), mode, BLOCK_ONE_PAGE) != NULL;
+                            draft_rip(draft), draft->mode | MODE_TRANSLATED,
+                            BLOCK_ONE_PAGE) != NULL;
 }
 
-static void decode(struct draft *draft, uint32_t mode)
+static void decode(struct draft *draft)
 {
     unsigned conditions = 0;
 
@@ -59,7 +60,7 @@ static void decode(struct draft *draft, uint32_t mode)
             draft->end = END_BRANCH;
             return;
         }
-        if (++conditions > CONDITIONS_LIMIT || is_known(draft, mode))
+        if (++conditions > CONDITIONS_LIMIT || is_known(draft))
             return;
     }
 }
@@ -135,7 +136,7 @@ static bool emit_by_rule(struct emitter *e)
 
     e->group_kept = false;
     done = rule != NULL && rule(e);
-    e->group.valid = e->group.valid && done && e->group_kept;
+    e->group.shared = e->group.shared && done && e->group_kept;
     return done;
 }
 
@@ -191,7 +192,7 @@ static bool has_room(const struct translator *translator)
            code_area_left(&translator->memory.cold) >
                (size_t)BLOCK_LIMIT * COLD_BYTES_LIMIT &&
            TRANSLATOR_SITES - translator->site_count > 4 * BLOCK_LIMIT &&
-           TRANSLATOR_LINKS - translator->link_count > 2 * BLOCK_LIMIT;
+           TRANSLATOR_LINKS - translator->link_count > 3 * BLOCK_LIMIT;
 }
 
 static bool emit(struct emitter *e)
@@ -200,7 +201,7 @@ static bool emit(struct emitter *e)
 
     e->granules = 0;
     e->vectors = false;
-    e->group.valid = false;
+    e->group.shared = false;
     find_loop(e);
     e->hot = writer_open(translator, &translator->memory.hot, BLOCK_ALIGNMENT);
     e->cold = writer_open(translator, &translator->memory.cold, 1);
@@ -269,10 +270,10 @@ static struct block *make_block(struct soft_cpu *cpu, const struct block_place *
 
     if (!has_room(cpu->translator))
         return NULL;
-    draft_open(&draft, cpu, place->gpa, mode & ~(uint32_t)MODE_TRANSLATED);
+    draft_open(&draft, cpu, place->gpa, cpu->mode);
     draft.placed = true;
     draft.next_gpa = place->next_gpa;
-    decode(&draft, mode);
+    decode(&draft);
     *moved = draft.has_moved;
     if (draft.has_moved)
         return NULL;
@@ -287,6 +288,7 @@ static struct block *make_block(struct soft_cpu *cpu, const struct block_place *
     e.draft = &draft;
     e.block = block;
     e.one_cpu = cpu->vm->cpu_count == 1;
+    e.careful = (mode & MODE_CAREFUL) != 0;
     translate(&e, &draft);
     block->granules = e.granules;
     if (cpu->lockstep != NULL && !block->code.interpreted)

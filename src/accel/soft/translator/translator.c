@@ -143,7 +143,9 @@ bool translator_run(struct soft_cpu *cpu)
     }
     if (!translator_enter(cpu))
         return false;
-    block = translation_find(cpu);
+    block = cpu->translated.careful_next != 0 ? translation_find_careful(cpu)
+                                              : translation_find(cpu);
+    cpu->translated.careful_next = 0;
     if (block == NULL || block->code.poll_entry == 0)
         return false;
     set_gs(cpu);

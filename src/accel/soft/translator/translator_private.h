@@ -39,15 +39,20 @@ struct site {
     struct uop
         *_Atomic uops; /* the instruction for the interpreter, once it was needed */
     uint32_t retry;    /* where to go on when the TLB has the page */
-    uint32_t next;     /* where the next instruction is; 0: by soft_cpu.rip */
+    uint32_t next;     /* where the next instruction is; 0: by soft_cpu.rip. Or, of a
+                        * shared check, the link to a careful block */
     uint16_t delta;    /* of its address from the block's */
     uint8_t length;
-    uint8_t size; /* of the access; 0: none, C does it all */
-    bool write;
-    bool aligned;    /* to its size, or #GP, which comes before a page fault */
-    uint8_t segment; /* enum x86_segment_register */
-    bool vectors;    /* what follows finds the host's vector registers loaded */
+    uint8_t size;     /* of the access; 0: none, C does it all */
+    uint8_t segment;  /* enum x86_segment_register */
+    uint8_t distance; /* of the access from what was looked for: others are before it */
+    bool write : 1;
+    bool tag_write : 1; /* code has looked for a page to write to */
+    bool aligned : 1;   /* to its size, or #GP, which comes before a page fault */
+    bool shared : 1;    /* others have no check of their own: see emit_access.c */
+    bool vectors : 1;   /* what follows finds the host's vector registers loaded */
 };
+_Static_assert(sizeof(struct site) <= 32, "there are many");
 
 /* A branch to an address known when it was translated. */
 struct link {
@@ -71,10 +76,8 @@ struct translator_counters {
     _Atomic uint64_t evictions;
 };
 
-/* Accesses of 1, 2, 4, 8, 16 bytes, and 16 that must be aligned. */
+/* The largest operand that must be aligned. */
 #define CHECK_MAX_BYTES 16
-#define CHECK_ALIGNED 5
-#define CHECK_SHAPES 6
 
 /* One for all vCPUs. What is made once is only read; all else is under the lock. */
 struct translator {
@@ -92,18 +95,15 @@ struct translator {
     /* Thunks, by offset. */
     uint32_t enter;
     uint32_t slow;
+    uint32_t shared;
     uint32_t step;
     uint32_t follow; /* a link; flags are in the state, or nowhere */
     uint32_t follow_host_flags;
     uint32_t leave;
     uint32_t vectors;
     uint32_t landing; /* an indirect branch, under the lockstep checker */
-    /* Checks of accesses, for code out of line: by TLB, whether it writes, and size, as a
-     * power of two. */
-    uint32_t checks[TLB_FETCH_SUPERVISOR][2][CHECK_SHAPES];
-    uint32_t read_only_checks[TLB_FETCH_SUPERVISOR][CHECK_SHAPES];
-    uint32_t stack_checks[TLB_FETCH_SUPERVISOR][2];
-    /* These make an entry a loop's copy, in front of such a check. */
+    /* Comparisons out of line: they make a good entry the copy that was wanted. */
+    uint32_t stack_checks[TLB_FETCH_SUPERVISOR][2]; /* [1]: for GROUP_BYTES */
     uint32_t loop_pages[TLB_FETCH_SUPERVISOR][2][LOOP_PAGES];
 
     struct translator_counters counters;
@@ -156,6 +156,7 @@ uint64_t translator_bytes(struct translator *translator);
 
 typedef const uint8_t *translator_service(struct soft_cpu *cpu, uint32_t index);
 translator_service serve_slow;    /* a site's TLB check has failed */
+translator_service serve_shared;  /* ... on which other accesses depend */
 translator_service serve_step;    /* a site's instruction is the interpreter's */
 translator_service serve_follow;  /* a link is not set */
 translator_service serve_leave;   /* attention, or a site's block is stale */
