@@ -145,7 +145,7 @@ uint32_t emit_site(struct emitter *e)
         .delta = (uint16_t)(e->instruction->rip - e->block->rip),
         .length = e->instruction->length,
         .segment = X86_DS,
-        .vectors = e->vectors,
+        .flags = e->vectors ? SITE_VECTORS : 0,
     };
     return translator->site_count++;
 }
@@ -158,7 +158,7 @@ struct site *emit_site_at(struct emitter *e, uint32_t index)
 void emit_next(struct emitter *e, uint32_t first_site)
 {
     for (uint32_t i = first_site; i < e->translator->site_count; i++)
-        if (!e->translator->sites[i].shared)
+        if ((e->translator->sites[i].flags & SITE_SHARED) == 0)
             e->translator->sites[i].next = writer_offset(&e->hot);
 }
 

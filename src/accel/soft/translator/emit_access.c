@@ -135,11 +135,11 @@ static struct failure make_failure(struct emitter *e, const struct access_check 
 
     site->size = (uint8_t)check->size;
     site->segment = check->segment;
-    site->write = check->write;
-    site->aligned = check->aligned;
-    site->tag_write = group->write;
-    site->shared = group->shared;
     site->distance = e->ahead;
+    site->flags |=
+        (uint8_t)((check->write ? SITE_WRITE : 0) | (group->write ? SITE_WRITABLE : 0) |
+                  (check->aligned ? SITE_ALIGNED : 0) |
+                  (group->shared ? SITE_SHARED : 0));
     return (struct failure){
         .stub = emit_cold_call(e, group->shared ? translator->shared : translator->slow,
                                index),
@@ -148,10 +148,9 @@ static struct failure make_failure(struct emitter *e, const struct access_check 
 
 static void fail_if(struct emitter *e, const struct failure *failure, unsigned condition)
 {
-    struct site *site = emit_site_at(e, failure->site);
-
-    if (site->shared)
-        site->next = emit_careful_exit_if(e, condition, failure->stub);
+    if (e->group.shared)
+        emit_site_at(e, failure->site)->next =
+            emit_careful_exit_if(e, condition, failure->stub);
     else
         encode_jump_if(&e->hot, condition, failure->stub);
 }
@@ -216,6 +215,11 @@ void emit_check(struct emitter *e, struct access_check check)
 }
 
 /* ---- groups ---- */
+
+static bool is_same_base(const struct access_place *a, const struct access_place *b)
+{
+    return a->base == b->base && a->index == b->index && a->scale == b->scale;
+}
 
 static bool is_done(const struct emitter *e, const struct access_place *place,
                     const struct access_check *check)

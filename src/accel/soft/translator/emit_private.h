@@ -56,6 +56,8 @@ struct emitter {
     bool careful;      /* each access has a check of its own */
     uint64_t granules; /* of the page: bytes beyond the block that it depends on */
     struct access_loop loop;
+    /* By base register of what they access; not set where there is none. */
+    uint8_t last_uses[SOFT_ZERO + 1];
 
     /* ---- the instruction in progress ---- */
     const struct instruction *instruction;
@@ -82,6 +84,38 @@ typedef bool translate_rule(struct emitter *e);
  * times. */
 void rules_init(void);
 translate_rule *rule_find(const struct instruction *instruction);
+/* What is known of a form by its number, beside its row. */
+#define FORMS_LIMIT 2048
+extern struct form_facts {
+    uint32_t written; /* general registers, by number, whatever its operands are */
+    uint8_t rule;
+    bool writes_reg; /* ModRM.reg is a general register that it writes */
+    bool writes_rm;
+    enum address_fate {
+        ADDRESS_LOST,
+        ADDRESS_KEPT,
+        ADDRESS_KEPT_WITH_VECTORS,
+    } address : 8;
+} form_facts[FORMS_LIMIT];
+
+/* As a guess: ADDRESS is the same behind the instruction. `vectors`: the host's vector
+ * registers are the guest's. */
+static inline bool keeps_address(const struct instruction *instruction, bool vectors)
+{
+    const unsigned fate = form_facts[instruction->form_number].address;
+
+    return fate == ADDRESS_KEPT || (fate == ADDRESS_KEPT_WITH_VECTORS && vectors);
+}
+
+/* Registers that an instruction writes, by their numbers, as far as that matters for a
+ * guess. */
+static inline uint32_t registers_written(const struct instruction *instruction)
+{
+    const struct form_facts *facts = &form_facts[instruction->form_number];
+
+    return facts->written | (uint32_t)facts->writes_reg << instruction->reg |
+           (uint32_t)(facts->writes_rm && !instruction->memory) << instruction->rm;
+}
 
 translate_rule rule_operate;  /* rules_operate.c: any operands in general registers */
 translate_rule rule_constant; /* MOV of an immediate into a register */
@@ -197,17 +231,14 @@ bool emit_is_done(const struct emitter *e, struct access_check check);
 bool emit_is_done_at(const struct emitter *e, unsigned base, int32_t displacement,
                      struct access_check check);
 
-/* group.c: what one check can serve, beginning with an access of the instruction in
+/* group.c: fills e->last_uses. */
+void find_last_uses(struct emitter *e);
+/* What one check can serve, beginning with an access of the instruction in
  * progress, and with those of others as far as they can be told now. */
 struct access_group find_group(const struct emitter *e, const struct access_place *place,
                                const struct access_check *check);
-bool is_same_base(const struct access_place *a, const struct access_place *b);
 /* How far RSP moves, if that is a constant. */
 bool stack_step(const struct instruction *instruction, int64_t *bytes);
-
-/* Registers that an instruction writes, by their numbers, as far as that matters for a
- * guess. */
-uint32_t registers_written(const struct instruction *instruction);
 
 /* loop.c: fills e->loop. */
 void find_loop(struct emitter *e);

@@ -7,10 +7,10 @@
  */
 #include "accel/soft/access_private.h"
 #include "accel/soft/handlers_private.h"
-#include "accel/soft/translator/rules_private.h"
+#include "accel/soft/translator/emit_private.h"
 
 /* Instructions that are looked at. */
-#define GROUP_INSTRUCTIONS 24
+#define GROUP_INSTRUCTIONS 16
 
 /* ---- one instruction ---- */
 
@@ -43,6 +43,12 @@ bool stack_step(const struct instruction *instruction, int64_t *bytes)
     return false;
 }
 
+static bool uses_stack(const struct form *form)
+{
+    return form->select == select_stack || form->select == select_flow ||
+           form->select == select_flow_indirect;
+}
+
 /* What an instruction accesses by emit_access or emit_access_at. */
 struct member {
     struct access_place place;
@@ -67,43 +73,28 @@ static bool stack_member(const struct instruction *instruction, struct member *m
         return form->variant == FLOW_RETURN;
     return instruction->operand_size == 8 &&
            (pop || form->variant == STACK_PUSH_REGISTER ||
-            form->variant == STACK_PUSH_IMMEDIATE ||
-            (form->variant == STACK_PUSH_RM && !instruction->memory));
+            form->variant == STACK_PUSH_IMMEDIATE || form->variant == STACK_PUSH_RM);
 }
 
-static bool find_member(const struct instruction *instruction, struct member *member)
+/* False: it accesses nothing by the same registers as `place`. */
+static bool find_member(const struct instruction *instruction,
+                        const struct access_place *place, struct member *member)
 {
     const struct form *form = instruction->form;
 
-    if (form->select == select_stack || form->select == select_flow ||
-        form->select == select_flow_indirect)
-        return stack_member(instruction, member);
-    if (!instruction->memory || (form->attributes & FORM_OFFSET_ONLY) != 0 ||
-        !access_is_plain(instruction))
+    if (!instruction->memory)
+        return place->base == X86_RSP && place->index == SOFT_ZERO && uses_stack(form) &&
+               stack_member(instruction, member);
+    if (instruction->base != place->base || instruction->index != place->index ||
+        instruction->scale != place->scale ||
+        (form->attributes & FORM_OFFSET_ONLY) != 0 || !access_is_plain(instruction))
         return false;
     *member = (struct member){.place = access_place_of(instruction),
                               .check = access_check_of(instruction)};
     return true;
 }
 
-/* ADDRESS stays, whatever the instruction does. */
-static bool is_passed(const struct emitter *e, const struct instruction *instruction)
-{
-    translate_rule *const rule = rule_find(instruction);
-
-    if (rule == rule_vector)
-        return e->vectors;
-    return rule == rule_operate || rule == rule_stack || rule == rule_jump_condition ||
-           rule == rule_constant || rule == rule_lea || rule == rule_misc ||
-           rule == rule_bit_scan || rule == rule_bit_test;
-}
-
 /* ---- a group ---- */
-
-bool is_same_base(const struct access_place *a, const struct access_place *b)
-{
-    return a->base == b->base && a->index == b->index && a->scale == b->scale;
-}
 
 /* The group's start where that keeps the first access's alignment. */
 static int64_t aligned_start(int64_t first, int64_t start)
@@ -152,6 +143,18 @@ static bool follow_stack(const struct instruction *instruction,
     return *moved >= INT32_MIN && *moved <= INT32_MAX;
 }
 
+void find_last_uses(struct emitter *e)
+{
+    for (size_t i = 0; i < e->draft->count; i++) {
+        const struct instruction *instruction = &e->draft->instructions[i];
+
+        if (instruction->memory)
+            e->last_uses[instruction->base] = (uint8_t)i;
+        else if (uses_stack(instruction->form)) /* or RBP: LEAVE */
+            e->last_uses[X86_RSP] = e->last_uses[X86_RBP] = (uint8_t)i;
+    }
+}
+
 struct access_group find_group(const struct emitter *e, const struct access_place *place,
                                const struct access_check *check)
 {
@@ -161,20 +164,23 @@ struct access_group find_group(const struct emitter *e, const struct access_plac
                                  .aligned = check->aligned};
     const uint32_t registers = 1u << place->base | 1u << place->index;
     const bool stack = place->base == X86_RSP;
+    const size_t last = e->last_uses[place->base];
     int64_t moved = 0;
     size_t i = e->ordinal;
 
     if (e->careful)
         return group;
     group.write |= check->top; /* the stack's page is kept as one to write to */
-    while (i < e->draft->count && i < e->ordinal + GROUP_INSTRUCTIONS) {
+    if (last == i)
+        return group;
+    while (i <= last && i < e->ordinal + GROUP_INSTRUCTIONS) {
         const struct instruction *instruction = &e->draft->instructions[i];
         struct member member;
-        const bool found = find_member(instruction, &member);
+        const bool found = find_member(instruction, place, &member);
 
-        if (found && i != e->ordinal && is_same_base(&member.place, place))
+        if (found && i != e->ordinal)
             add_member(&group, place->displacement, &member, moved);
-        if (!is_passed(e, instruction))
+        if (!keeps_address(instruction, e->vectors))
             break;
         if (stack ? !follow_stack(instruction, found ? &member : NULL, &moved)
                   : (registers_written(instruction) & registers) != 0)

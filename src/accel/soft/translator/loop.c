@@ -39,26 +39,6 @@ static bool steps(const struct instruction *instruction)
            instruction->index == SOFT_ZERO && is_small(instruction->displacement);
 }
 
-uint32_t registers_written(const struct instruction *instruction)
-{
-    const struct form *form = instruction->form;
-    const uint8_t operand = form->operands[0];
-
-    if (form->select == select_stack && form->variant != STACK_POP_REGISTER)
-        return form->variant == STACK_LEAVE ? 1u << X86_RBP | 1u << X86_RSP : 0;
-    if (form->select == select_multiply_wide)
-        return 1u << X86_RAX | 1u << X86_RDX;
-    if ((form->attributes & FORM_READS) != 0 ||
-        (form->select == select_alu &&
-         (form->variant == ALU_CMP || form->variant == ALU_TEST)))
-        return 0;
-    if (operand >= OPERAND_E && operand <= OPERAND_E64)
-        return instruction->memory ? 0 : 1u << instruction->rm;
-    if ((operand >= OPERAND_G && operand <= OPERAND_G64) || operand == OPERAND_O)
-        return 1u << instruction->reg;
-    return operand == OPERAND_A ? 1u << X86_RAX : 0;
-}
-
 /* Instructions up to the last branch to the block's start. */
 static size_t length_of_loop(const struct emitter *e)
 {

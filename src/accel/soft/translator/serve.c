@@ -151,7 +151,7 @@ static const uint8_t *step(struct soft_cpu *cpu, struct site *site)
         lockstep_abandon(cpu);
         return go_on(cpu);
     }
-    if (site->vectors && !vectors_load(cpu)) {
+    if ((site->flags & SITE_VECTORS) != 0 && !vectors_load(cpu)) {
         lockstep_abandon(cpu);
         cpu->translated.interpret_next = 1;
         return NULL;
@@ -214,30 +214,32 @@ static bool fills_in_turn(struct soft_cpu *cpu, uint64_t rip, uint64_t page)
  * the entry is there. May raise. */
 static bool fill(struct soft_cpu *cpu, const struct site *site)
 {
+    const bool writable = (site->flags & SITE_WRITABLE) != 0;
     const struct tlb_entry *entry =
         &cpu->tlb[cpu->translated.operands[0] >> TLB_ENTRY_SHIFT];
     const uint64_t linear =
-        cpu->translated.operands[1] + tag_of(entry, site->tag_write) + site->distance;
+        cpu->translated.operands[1] + tag_of(entry, writable) + site->distance;
     const uint64_t page = align_down(linear, X86_PAGE_BYTES);
     const struct uop uop = {.rip = site->block->rip + site->delta,
                             .length = site->length,
                             .segment = site->segment};
     uint64_t gpa;
 
-    if ((site->aligned && linear % site->size != 0) ||
-        tag_of(entry, site->tag_write) == page ||
-        linear - page > X86_PAGE_BYTES - site->size || fills_in_turn(cpu, uop.rip, page))
+    if (((site->flags & SITE_ALIGNED) != 0 && linear % site->size != 0) ||
+        tag_of(entry, writable) == page || linear - page > X86_PAGE_BYTES - site->size ||
+        fills_in_turn(cpu, uop.rip, page))
         return false;
     translator_count(&cpu->translated.counters.fills, 1);
-    (void)mmu_fill(cpu, &uop, linear, site->write ? ACCESS_WRITE : ACCESS_READ,
+    (void)mmu_fill(cpu, &uop, linear,
+                   (site->flags & SITE_WRITE) != 0 ? ACCESS_WRITE : ACCESS_READ,
                    mmu_kind(cpu), &gpa);
-    return tag_of(entry, site->tag_write) == page;
+    return tag_of(entry, writable) == page;
 }
 
 /* Begins the instruction anew. */
 static const uint8_t *retry(struct soft_cpu *cpu, const struct site *site)
 {
-    if (site->vectors)
+    if ((site->flags & SITE_VECTORS) != 0)
         CHECK(vectors_load(cpu)); /* as they were */
     return code_at(cpu, site->retry);
 }

@@ -203,6 +203,7 @@ static bool emit(struct emitter *e)
     e->vectors = false;
     e->group.shared = false;
     find_loop(e);
+    find_last_uses(e);
     e->hot = writer_open(translator, &translator->memory.hot, BLOCK_ALIGNMENT);
     e->cold = writer_open(translator, &translator->memory.cold, 1);
     if (e->draft->next_gpa != BLOCK_ONE_PAGE) {

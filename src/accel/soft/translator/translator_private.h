@@ -33,6 +33,14 @@ enum flags_place {
     FLAGS_STATE,   /* in soft_cpu.flags_packed */
 };
 
+enum site_flags {
+    SITE_WRITE = 0x1,    /* it writes */
+    SITE_WRITABLE = 0x2, /* code has looked for a page to write to */
+    SITE_ALIGNED = 0x4,  /* to its size, or #GP, which comes before a page fault */
+    SITE_SHARED = 0x8,   /* others have no check of their own: see emit_access.c */
+    SITE_VECTORS = 0x10, /* what follows finds the host's vector registers loaded */
+};
+
 /* An instruction that may need C: for a TLB miss, or for all of its work. */
 struct site {
     struct block *block;
@@ -46,13 +54,8 @@ struct site {
     uint8_t size;     /* of the access; 0: none, C does it all */
     uint8_t segment;  /* enum x86_segment_register */
     uint8_t distance; /* of the access from what was looked for: others are before it */
-    bool write : 1;
-    bool tag_write : 1; /* code has looked for a page to write to */
-    bool aligned : 1;   /* to its size, or #GP, which comes before a page fault */
-    bool shared : 1;    /* others have no check of their own: see emit_access.c */
-    bool vectors : 1;   /* what follows finds the host's vector registers loaded */
+    uint8_t flags;    /* enum site_flags */
 };
-_Static_assert(sizeof(struct site) <= 32, "there are many");
 
 /* A branch to an address known when it was translated. */
 struct link {
