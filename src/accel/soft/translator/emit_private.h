@@ -56,7 +56,7 @@ struct emitter {
     bool careful;      /* each access has a check of its own */
     uint64_t granules; /* of the page: bytes beyond the block that it depends on */
     struct access_loop loop;
-    /* By base register of what they access; not set where there is none. */
+    /* The last instructions that access something by a base register; 0: or none. */
     uint8_t last_uses[SOFT_ZERO + 1];
 
     /* ---- the instruction in progress ---- */

@@ -5,6 +5,8 @@
  * constants. A guess, made from the draft: who emits an instruction looks whether its
  * access has been checked (emit_access.c).
  */
+#include <string.h>
+
 #include "accel/soft/access_private.h"
 #include "accel/soft/handlers_private.h"
 #include "accel/soft/translator/emit_private.h"
@@ -145,13 +147,14 @@ static bool follow_stack(const struct instruction *instruction,
 
 void find_last_uses(struct emitter *e)
 {
+    memset(e->last_uses, 0, sizeof(e->last_uses));
     for (size_t i = 0; i < e->draft->count; i++) {
         const struct instruction *instruction = &e->draft->instructions[i];
 
         if (instruction->memory)
             e->last_uses[instruction->base] = (uint8_t)i;
-        else if (uses_stack(instruction->form)) /* or RBP: LEAVE */
-            e->last_uses[X86_RSP] = e->last_uses[X86_RBP] = (uint8_t)i;
+        if (uses_stack(instruction->form))
+            e->last_uses[X86_RSP] = (uint8_t)i;
     }
 }
 
@@ -171,7 +174,7 @@ struct access_group find_group(const struct emitter *e, const struct access_plac
     if (e->careful)
         return group;
     group.write |= check->top; /* the stack's page is kept as one to write to */
-    if (last == i)
+    if (last <= i)
         return group;
     while (i <= last && i < e->ordinal + GROUP_INSTRUCTIONS) {
         const struct instruction *instruction = &e->draft->instructions[i];
