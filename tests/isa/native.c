@@ -186,3 +186,16 @@ void native_on_crash(void (*report)(void))
 {
     crash_report = report;
 }
+
+/* Only by way of the exit. */
+bool native_has_code32(void)
+{
+    struct isa_state in = {.code32 = true,
+                           .rip = native_exit_address(EXIT_BEHIND, true),
+                           .rflags = X86_FLAGS_FIXED};
+    struct isa_state out;
+
+    native_floating_point(&in.fx);
+    native_run(&in, &out);
+    return out.end == END_EXIT;
+}

@@ -25,6 +25,9 @@ void native_floating_point(struct fx_state *fx);
 /* Runs from `in` until an exit or an exception. */
 void native_run(const struct isa_state *in, struct isa_state *out);
 
+/* Some hosts' kernels and hypervisors have no segment for 32-bit code. */
+bool native_has_code32(void);
+
 /* `report` is called at a signal that came from elsewhere than code in the window, before
  * the signal ends the process. */
 void native_on_crash(void (*report)(void));

@@ -12,6 +12,7 @@
 #include "bench.h"
 #include "blocks.h"
 #include "corpus.h"
+#include "native.h"
 #include "shape.h"
 #include "window.h"
 
@@ -164,7 +165,10 @@ int main(int argc, char **argv)
     bench_create(&bench, options.seed);
     bench.show_undefined = options.undefined;
     run_forms(&bench, &options, CODE_MODE);
-    run_forms(&bench, &options, CODE_MODE32);
+    if (native_has_code32())
+        run_forms(&bench, &options, CODE_MODE32);
+    else
+        printf("32-bit code is not tried: this host does not run it\n");
     for (int i = 0; i < options.corpus_count; i++)
         corpus_run(&bench, options.corpus[i], options.states, options.form);
     if (options.kernels)
