@@ -16,6 +16,7 @@
 #include <setjmp.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "accel/accel.h"
@@ -93,12 +94,20 @@ struct soft_fault {
     uint64_t dr6; /* #DB: bits to set */
 };
 
+/* While translated code runs, the host's stack pointer is at r[10] (SOFT_FRAME), so that
+ * what is behind that, as far as a displacement of one byte reaches, takes the shortest
+ * operands. Calls of thunks put their return addresses over r[9] and what is before it,
+ * which are nobody's then: these registers are the host's. A signal's frame goes 128
+ * bytes further down (the ABI's red zone), into `stack_room`; C that code calls runs on
+ * the thread's own stack. */
+#define SOFT_STACK_ROOM 16384
+
 struct soft_cpu {
-    /* ---- every block touches these ---- */
+    uint8_t stack_room[SOFT_STACK_ROOM];
     uint64_t r[SOFT_REGISTERS];
+
+    /* ---- near the frame ---- */
     _Atomic uint32_t attention;
-    uint32_t budget; /* blocks until the run loop is entered again: bounds the host stack
-                      * where the compiler did not make tail calls */
     union {
         uint16_t flags_packed; /* as `lahf; seto %al` leaves AX */
         struct {
@@ -110,7 +119,12 @@ struct soft_cpu {
     bool direction;        /* DF */
     uint32_t flags_system; /* TF IF IOPL NT RF VM AC VIF VIP ID, at their RFLAGS places */
     uint32_t mode;         /* enum soft_mode: what blocks are keyed by */
-    bool single;           /* the block in progress is one instruction */
+    struct soft_mmu mmu;   /* large, and touched as needed; begins with stack_pages */
+
+    /* ---- every block touches these ---- */
+    uint32_t budget; /* blocks until the run loop is entered again: bounds the host stack
+                      * where the compiler did not make tail calls */
+    bool single;     /* the block in progress is one instruction */
     struct tlb_entry *tlb; /* the current one of tlbs */
     uint64_t rip;     /* in the run loop and when a block has ended: next instruction */
     uint64_t retired; /* instructions, in whole blocks; one with REP is one */
@@ -171,8 +185,8 @@ struct soft_cpu {
 
     /* ---- large, and touched as needed ---- */
     struct translated_state translated;
-    struct soft_mmu mmu;
 };
+#define SOFT_FRAME (offsetof(struct soft_cpu, r) + 10 * sizeof(uint64_t))
 
 /* ---- leaving an instruction
  * ---------------------------------------------------------------- */

@@ -74,13 +74,15 @@ struct page_copy {
     uint64_t page;
 };
 #define STACK_TOP_BYTES 8
-/* Accesses that share one check are not further apart, so that they are all within a
- * displacement of one byte. The stack's copy serves that many. */
-#define GROUP_BYTES 128
 
 /* Copies for what loops go through. */
 #define LOOP_PAGES 4
-#define LOOP_BYTES 64
+
+/* Accesses that share one check are not further apart, so that they are all within a
+ * displacement of one byte. */
+#define GROUP_BYTES 128
+/* ... in a copy, which serves that many: the last bytes of a page are looked up. */
+#define COPY_BYTES 64
 
 struct soft_mmu {
     /* The page of the stack's top, to write. Variables on the stack are looked up as all

@@ -126,12 +126,21 @@ void lockstep_prepare(struct soft_cpu *cpu, struct block *block,
     block->shadow = first;
 }
 
+/* [from, to) of the fields. */
+static void copy_fields(struct lockstep *lockstep, size_t from, size_t to)
+{
+    memcpy((uint8_t *)lockstep->shadow + from, (const uint8_t *)lockstep->cpu + from,
+           to - from);
+}
+
+/* It has TLBs of its own. */
 static void copy_processor(struct lockstep *lockstep)
 {
     struct soft_cpu *shadow = lockstep->shadow;
 
-    memcpy((void *)shadow, (const void *)lockstep->cpu,
-           offsetof(struct soft_cpu, translated));
+    copy_fields(lockstep, offsetof(struct soft_cpu, r), offsetof(struct soft_cpu, mmu));
+    copy_fields(lockstep, offsetof(struct soft_cpu, mmu) + sizeof(shadow->mmu),
+                offsetof(struct soft_cpu, translated));
     shadow->translator = NULL;
     shadow->is_shadow = true;
     shadow->tlb = soft_mmu_tlb(shadow);

@@ -9,7 +9,7 @@
 
 /* ---- registers ---- */
 
-struct host_memory emit_state(size_t offset)
+struct host_memory emit_state_by_gs(size_t offset)
 {
     return (struct host_memory){
         .base = HOST_NO_REGISTER,
@@ -17,6 +17,14 @@ struct host_memory emit_state(size_t offset)
         .state = true,
         .displacement = (int32_t)offset - (int32_t)offsetof(struct soft_cpu, mmu.entries),
     };
+}
+
+struct host_memory emit_state(size_t offset)
+{
+    const size_t distance = offset - SOFT_FRAME; /* of what is before: large */
+
+    return distance <= INT8_MAX ? host_at(X86_RSP, (int32_t)distance)
+                                : emit_state_by_gs(offset);
 }
 
 struct host_memory emit_register_slot(unsigned number)
@@ -162,12 +170,46 @@ void emit_next(struct emitter *e, uint32_t first_site)
             e->translator->sites[i].next = writer_offset(&e->hot);
 }
 
-uint32_t emit_cold_call(struct emitter *e, uint32_t thunk, uint32_t index)
+static struct call_page *page_of(const struct emitter *e,
+                                 const struct code_writer *writer)
 {
-    uint32_t offset = writer_offset(&e->cold);
+    return &e->translator->pages[writer_offset(writer) >> CODE_PAGE_SHIFT];
+}
+
+static void put_index(struct code_writer *writer, uint32_t *first, uint32_t index)
+{
+    int64_t distance;
+    code_index bytes;
+
+    if (*first == 0)
+        *first = index;
+    distance = (int64_t)index - *first;
+    bytes = (code_index)distance;
+    CHECK(bytes == distance);
+    encode_bytes(writer, &bytes, sizeof(bytes));
+}
+
+uint32_t emit_site_call(struct emitter *e, struct code_writer *writer, uint32_t thunk,
+                        uint32_t site)
+{
+    const uint32_t offset = writer_offset(writer);
+
+    encode_call(writer, thunk);
+    put_index(writer, &page_of(e, writer)->first_site, site);
+    return offset;
+}
+
+uint32_t emit_cold_call(struct emitter *e, uint32_t thunk, uint32_t site)
+{
+    return emit_site_call(e, &e->cold, thunk, site);
+}
+
+uint32_t emit_link_stub(struct emitter *e, uint32_t thunk, uint32_t link)
+{
+    const uint32_t offset = writer_offset(&e->cold);
 
     encode_call(&e->cold, thunk);
-    encode_u32(&e->cold, index);
+    put_index(&e->cold, &page_of(e, &e->cold)->first_link, link);
     return offset;
 }
 
@@ -200,8 +242,7 @@ void emit_step(struct emitter *e, bool ends)
     emit_flags_to_state(e);
     e->start = writer_offset(&e->hot);
     site = emit_site(e);
-    encode_call(&e->hot, e->translator->step);
-    encode_u32(&e->hot, site);
+    (void)emit_site_call(e, &e->hot, e->translator->step, site);
     if (!ends)
         emit_next(e, site);
     e->flags = FLAGS_STATE;

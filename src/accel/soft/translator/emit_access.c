@@ -238,7 +238,7 @@ static void check_group(struct emitter *e, const struct access_check *check)
     const struct translator *translator = e->translator;
     const enum tlb_kind kind = kind_of(e);
     const struct failure failure = make_failure(e, check, group);
-    const unsigned slot = group->bytes > LOOP_BYTES
+    const unsigned slot = group->bytes > COPY_BYTES
                               ? LOOP_PAGES
                               : loop_page(e, &group->place, group->write);
 

@@ -35,7 +35,7 @@ static struct exit make_exit(struct emitter *e, uint64_t target, enum flags_plac
     struct exit exit = {.link =
                             make_link(e, target, flags, target <= e->instruction->rip)};
 
-    exit.stub = emit_cold_call(
+    exit.stub = emit_link_stub(
         e, flags == FLAGS_HOST ? translator->follow_host_flags : translator->follow,
         exit.link);
     translator->links[exit.link].stub = exit.stub;

@@ -146,10 +146,13 @@ static inline unsigned register_host(unsigned number)
     return number == X86_RSP ? STACK : number;
 }
 
-/* A field of soft_cpu as an operand. */
+/* A field of soft_cpu as an operand, in code of blocks: from the frame on, where it is
+ * near. In thunks, where the stack pointer is elsewhere: always by GS. */
 struct host_memory emit_state(size_t offset);
+struct host_memory emit_state_by_gs(size_t offset);
 struct host_memory emit_register_slot(unsigned number);
 #define STATE(field) emit_state(offsetof(struct soft_cpu, field))
+#define STATE_BY_GS(field) emit_state_by_gs(offsetof(struct soft_cpu, field))
 
 /* The host register that has a guest register's value: its own, or `scratch`, into which
  * it is loaded. */
@@ -169,8 +172,7 @@ unsigned emit_live_out(const struct emitter *e);
 /* Host flags are about to be overwritten by the instruction in progress, before it reads
  * or writes the guest's. To be called before the first byte that may be run again. */
 void emit_spill_flags(struct emitter *e);
-/* Flags to the state, or the host's; what is there stays. emit_flags_to_host uses
- * SCRATCH. */
+/* Flags to the state, or the host's; what is there stays. Both use SCRATCH. */
 void emit_flags_to_state(struct emitter *e);
 void emit_flags_to_host(struct emitter *e);
 /* The instruction has written flags. */
@@ -190,8 +192,13 @@ struct site *emit_site_at(struct emitter *e, uint32_t index);
 /* All its sites go on here when C has done the instruction. */
 void emit_next(struct emitter *e, uint32_t first_site);
 
-/* A call of a thunk with an index behind it, in the cold area; returns its offset. */
-uint32_t emit_cold_call(struct emitter *e, uint32_t thunk, uint32_t index);
+/* A call of a thunk with what names a site behind it; returns its offset. */
+#define EMIT_CALL_BYTES 7u
+uint32_t emit_site_call(struct emitter *e, struct code_writer *writer, uint32_t thunk,
+                        uint32_t site);
+/* The same in the cold area; and for a link. */
+uint32_t emit_cold_call(struct emitter *e, uint32_t thunk, uint32_t site);
+uint32_t emit_link_stub(struct emitter *e, uint32_t thunk, uint32_t link);
 
 /* `to` = the offset of the memory operand, cut to 32 bits if not `wide`. */
 void emit_offset(struct emitter *e, unsigned to, bool wide);

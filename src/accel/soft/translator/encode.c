@@ -2,6 +2,8 @@
 /* Host instructions as bytes; see encode_private.h. */
 #include "accel/soft/translator/encode_private.h"
 
+#include "base/check.h"
+
 enum { REX = 0x40, REX_B = 0x1, REX_X = 0x2, REX_R = 0x4, REX_W = 0x8 };
 
 #define PREFIX_GS 0x65
@@ -204,4 +206,13 @@ void encode_jump_if(struct code_writer *writer, unsigned condition, uint32_t tar
     encode_u8(writer, 0x0f);
     encode_u8(writer, (uint8_t)(0x80 | condition));
     put_distance(writer, target);
+}
+
+void encode_short_jump_if(struct code_writer *writer, unsigned condition, uint32_t target)
+{
+    const int32_t distance = (int32_t)(target - (writer_offset(writer) + 2));
+
+    CHECK(distance == (int8_t)distance);
+    encode_u8(writer, (uint8_t)(0x70 | condition));
+    encode_u8(writer, (uint8_t)distance);
 }

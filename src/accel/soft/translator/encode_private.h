@@ -94,6 +94,9 @@ void encode_alu(struct code_writer *writer, uint8_t opcode, unsigned reg, unsign
 void encode_jump(struct code_writer *writer, uint32_t target);
 void encode_call(struct code_writer *writer, uint32_t target);
 void encode_jump_if(struct code_writer *writer, unsigned condition, uint32_t target);
+/* Jcc with a distance of one byte, which the target must be in. */
+void encode_short_jump_if(struct code_writer *writer, unsigned condition,
+                          uint32_t target);
 
 /* Condition codes (SDM vol. 1, table B-1). */
 enum condition {

@@ -105,7 +105,7 @@ static int64_t aligned_start(int64_t first, int64_t start)
 }
 
 /* `first`: of the access that the check is made for. */
-static void add_member(struct access_group *group, int64_t first,
+static void add_member(struct access_group *group, int64_t first, int64_t limit,
                        const struct member *member, int64_t moved)
 {
     const int64_t start = member->place.displacement + moved;
@@ -117,11 +117,11 @@ static void add_member(struct access_group *group, int64_t first,
     if (member->check.aligned &&
         (!group->aligned || (start - first) % CHECK_MAX_BYTES != 0))
         return;
-    if (high - low > GROUP_BYTES || low < INT32_MIN + GROUP_BYTES)
+    if (high - low > limit || low < INT32_MIN + GROUP_BYTES)
         return;
     if (group->aligned)
         low = aligned_start(first, low);
-    if (high - low > GROUP_BYTES)
+    if (high - low > limit)
         return;
     group->place.displacement = low;
     group->bytes = (uint8_t)(high - low);
@@ -168,6 +168,7 @@ struct access_group find_group(const struct emitter *e, const struct access_plac
     const uint32_t registers = 1u << place->base | 1u << place->index;
     const bool stack = place->base == X86_RSP;
     const size_t last = e->last_uses[place->base];
+    const int64_t limit = check->top ? COPY_BYTES : GROUP_BYTES;
     int64_t moved = 0;
     size_t i = e->ordinal;
 
@@ -182,7 +183,7 @@ struct access_group find_group(const struct emitter *e, const struct access_plac
         const bool found = find_member(instruction, place, &member);
 
         if (found && i != e->ordinal)
-            add_member(&group, place->displacement, &member, moved);
+            add_member(&group, place->displacement, limit, &member, moved);
         if (!keeps_address(instruction, e->vectors))
             break;
         if (stack ? !follow_stack(instruction, found ? &member : NULL, &moved)

@@ -159,25 +159,25 @@ static const uint8_t *step(struct soft_cpu *cpu, struct site *site)
     return code_at(cpu, site->next);
 }
 
-const uint8_t *serve_step(struct soft_cpu *cpu, uint32_t index)
+const uint8_t *serve_step(struct soft_cpu *cpu, const uint8_t *place)
 {
-    struct site *site = translator_site(cpu->translator, index);
+    struct site *site = translator_site(cpu->translator, place);
 
     if (cpu->lockstep != NULL && site->next == 0)
         lockstep_missed(cpu);
     return step(cpu, site);
 }
 
-const uint8_t *serve_landing(struct soft_cpu *cpu, uint32_t index)
+const uint8_t *serve_landing(struct soft_cpu *cpu, const uint8_t *place)
 {
-    (void)index;
+    (void)place;
     cpu->rip = lockstep_target(cpu->lockstep);
     return NULL;
 }
 
-const uint8_t *serve_vectors(struct soft_cpu *cpu, uint32_t index)
+const uint8_t *serve_vectors(struct soft_cpu *cpu, const uint8_t *place)
 {
-    const struct site *site = translator_site(cpu->translator, index);
+    const struct site *site = translator_site(cpu->translator, place);
 
     if (vectors_load(cpu))
         return code_at(cpu, site->retry);
@@ -244,9 +244,9 @@ static const uint8_t *retry(struct soft_cpu *cpu, const struct site *site)
     return code_at(cpu, site->retry);
 }
 
-const uint8_t *serve_slow(struct soft_cpu *cpu, uint32_t index)
+const uint8_t *serve_slow(struct soft_cpu *cpu, const uint8_t *place)
 {
-    struct site *site = translator_site(cpu->translator, index);
+    struct site *site = translator_site(cpu->translator, place);
 
     vectors_enter_c(cpu);
     return fill(cpu, site) ? retry(cpu, site) : step(cpu, site);
@@ -275,9 +275,9 @@ static const uint8_t *go_on_carefully(struct soft_cpu *cpu, const struct site *s
     return code_at(cpu, block->code.poll_entry);
 }
 
-const uint8_t *serve_shared(struct soft_cpu *cpu, uint32_t index)
+const uint8_t *serve_shared(struct soft_cpu *cpu, const uint8_t *place)
 {
-    const struct site *site = translator_site(cpu->translator, index);
+    const struct site *site = translator_site(cpu->translator, place);
 
     vectors_enter_c(cpu);
     return fill(cpu, site) ? retry(cpu, site) : go_on_carefully(cpu, site);
@@ -289,7 +289,7 @@ static const uint8_t *follow(struct soft_cpu *cpu, uint32_t index)
 {
     struct block *block;
 
-    cpu->rip = translator_link(cpu->translator, index)->target;
+    cpu->rip = cpu->translator->links[index].target;
     block = find_next(cpu);
     if (block == NULL)
         return NULL;
@@ -298,10 +298,10 @@ static const uint8_t *follow(struct soft_cpu *cpu, uint32_t index)
     return code_at(cpu, block->code.poll_entry);
 }
 
-const uint8_t *serve_follow(struct soft_cpu *cpu, uint32_t index)
+const uint8_t *serve_follow(struct soft_cpu *cpu, const uint8_t *place)
 {
     vectors_enter_c(cpu);
-    return follow(cpu, index);
+    return follow(cpu, translator_link(cpu->translator, place));
 }
 
 /* Whoever still knows the stale block is sent on from its entry. */
@@ -317,9 +317,9 @@ static const uint8_t *leave_stale(struct soft_cpu *cpu, const struct block *bloc
     return code_at(cpu, next->code.poll_entry);
 }
 
-const uint8_t *serve_leave(struct soft_cpu *cpu, uint32_t index)
+const uint8_t *serve_leave(struct soft_cpu *cpu, const uint8_t *place)
 {
-    const struct block *block = translator_site(cpu->translator, index)->block;
+    const struct block *block = translator_site(cpu->translator, place)->block;
 
     lockstep_abandon(cpu);
     cpu->rip = block->rip;

@@ -2,6 +2,8 @@
 /* One cache of translations for all vCPUs of a VM; see shared_private.h. */
 #include "accel/soft/translator/shared_private.h"
 
+#include <string.h>
+
 #include "accel/soft/access_private.h"
 #include "accel/soft/instruction_private.h"
 #include "accel/soft/soft_private.h"
@@ -28,6 +30,7 @@ void translator_empty(struct soft_vm *vm, struct translator *translator)
     code_memory_empty(&translator->memory);
     translator->site_count = 1; /* index and offset 0 mean none */
     translator->link_count = 1;
+    memset(translator->pages, 0, TRANSLATOR_PAGES * sizeof(struct call_page));
     translator_count(&translator->counters.evictions, 1);
     atomic_store(&translator->epoch, atomic_load(&translator->epoch) + 1);
     atomic_store(&translator->full, false);

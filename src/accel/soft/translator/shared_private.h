@@ -25,6 +25,8 @@
 #ifndef HUSK_SOFT_SHARED_PRIVATE_H
 #define HUSK_SOFT_SHARED_PRIVATE_H
 
+#include <string.h>
+
 #include "accel/soft/translator/translator_private.h"
 
 void translator_lock(struct translator *translator);
@@ -59,17 +61,39 @@ struct block_place {
 struct block *translate_block(struct soft_cpu *cpu, const struct block_place *place,
                               uint32_t mode, bool *moved);
 
-/* A site or link that code has named. What was made for it before is seen. */
-static inline struct site *translator_site(struct translator *translator, uint32_t index)
+/* The page of code with a call's `place` behind it. What was made for it before is seen.
+ */
+static inline const struct call_page *translator_page(struct translator *translator,
+                                                      const uint8_t *place)
 {
+    const size_t offset = (size_t)(place - translator->memory.executable);
+
     (void)atomic_load_explicit(&translator->published, memory_order_acquire);
-    return &translator->sites[index];
+    return &translator->pages[offset >> CODE_PAGE_SHIFT];
 }
-static inline const struct link *translator_link(struct translator *translator,
-                                                 uint32_t index)
+
+static inline uint32_t translator_index(uint32_t first, const uint8_t *place)
 {
-    (void)atomic_load_explicit(&translator->published, memory_order_acquire);
-    return &translator->links[index];
+    code_index distance;
+
+    memcpy(&distance, place, sizeof(distance));
+    return (uint32_t)((int64_t)first + distance);
+}
+
+/* The site or link that code has named. */
+static inline struct site *translator_site(struct translator *translator,
+                                           const uint8_t *place)
+{
+    const struct call_page *page = translator_page(translator, place);
+
+    return &translator->sites[translator_index(page->first_site, place)];
+}
+static inline uint32_t translator_link(struct translator *translator,
+                                       const uint8_t *place)
+{
+    const struct call_page *page = translator_page(translator, place);
+
+    return translator_index(page->first_link, place);
 }
 
 #endif

@@ -63,11 +63,12 @@ static inline void translator_count(_Atomic uint64_t *counter, uint64_t more)
 
 struct translated_state {
     struct soft_cpu *self;
-    uint64_t mode_salt;   /* soft_cpu.mode << 48: keys are addresses, xor this */
-    uint64_t operands[2]; /* what a slow path needs of code's scratch registers */
-    uint64_t target;      /* of an indirect call, while it pushes */
-    _Atomic bool inside;  /* in translated code, or in C for it: see shared_private.h */
-    uint64_t epoch;       /* the translator's, when this vCPU last went there */
+    uint64_t thread_stack; /* the stack pointer for C */
+    uint64_t mode_salt;    /* soft_cpu.mode << 48: keys are addresses, xor this */
+    uint64_t operands[2];  /* what a slow path needs of code's scratch registers */
+    uint64_t target;       /* of an indirect call, while it pushes */
+    _Atomic bool inside;   /* in translated code, or in C for it: see shared_private.h */
+    uint64_t epoch;        /* the translator's, when this vCPU last went there */
     struct translated_counters counters;
     struct {
         uint64_t rip;

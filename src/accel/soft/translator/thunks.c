@@ -3,8 +3,8 @@
  * The ways between C and translated code. They are emitted into code memory, so that code
  * reaches them by a short call.
  *
- * A thunk puts all registers into soft_cpu, takes the index behind the call, calls its
- * service and jumps to where that says, all registers taken back.
+ * A thunk puts all registers into soft_cpu, takes the place behind the call, calls its
+ * service on the thread's stack and jumps to where that says, all registers taken back.
  */
 #include "accel/soft/soft_private.h"
 #include "accel/soft/translator/emit_private.h"
@@ -24,7 +24,6 @@ static const uint8_t bytes_take_flags[] = {
 };
 static const uint8_t bytes_set_flags[] = {0x04, 127, 0x9e}; /* add al, 127; sahf */
 static const uint8_t bytes_test_result[] = {0x48, 0x85, 0xc0};
-static const uint8_t bytes_take_index[] = {0x41, 0x8b, 0x32};   /* mov esi, [r10] */
 static const uint8_t bytes_call_result[] = {0xff, 0xd0};        /* call rax */
 static const uint8_t bytes_pop_place[] = {0x41, 0x5a};          /* pop r10 */
 static const uint8_t bytes_jump_address[] = {0x41, 0xff, 0xe3}; /* jmp r11 */
@@ -37,7 +36,7 @@ static void put_flags_access(struct code_writer *writer, bool store)
                                       .opcode_bytes = 2,
                                       .reg = X86_RAX,
                                       .is_memory = true,
-                                      .memory = STATE(flags_packed)};
+                                      .memory = STATE_BY_GS(flags_packed)};
 
     if (store) {
         access.prefix_66 = 0x66;
@@ -50,12 +49,15 @@ static void put_flags_access(struct code_writer *writer, bool store)
 static void move_registers(struct code_writer *writer, bool store)
 {
     for (unsigned number = 0; number < X86_REGISTER_COUNT; number++) {
+        const struct host_memory slot =
+            emit_state_by_gs(offsetof(struct soft_cpu, r) + number * sizeof(uint64_t));
+
         if (register_is_homeless(number))
             continue;
         if (store)
-            encode_store(writer, emit_register_slot(number), register_host(number));
+            encode_store(writer, slot, register_host(number));
         else
-            encode_load(writer, register_host(number), emit_register_slot(number));
+            encode_load(writer, register_host(number), slot);
     }
 }
 
@@ -71,6 +73,8 @@ static uint32_t emit_resume(struct code_writer *writer)
     PUT(writer, bytes_test_result);
     encode_jump_if(writer, CONDITION_E, leave);
     encode_move(writer, ADDRESS, X86_RAX);
+    encode_load(writer, X86_RSP, STATE_BY_GS(translated.self));
+    encode_lea(writer, X86_RSP, host_at(X86_RSP, (int32_t)SOFT_FRAME), true);
     put_flags_access(writer, false);
     PUT(writer, bytes_set_flags);
     move_registers(writer, false);
@@ -83,6 +87,7 @@ static uint32_t emit_enter(struct code_writer *writer, uint32_t resume)
     uint32_t start = writer_offset(writer);
 
     PUT(writer, bytes_enter);
+    encode_store(writer, STATE_BY_GS(translated.thread_stack), X86_RSP);
     encode_jump(writer, resume);
     return start;
 }
@@ -97,12 +102,13 @@ static uint32_t emit_thunk(struct code_writer *writer, translator_service *servi
         put_flags_access(writer, true);
         encode_move(writer, X86_RAX, SCRATCH);
     }
-    encode_store(writer, STATE(translated.operands[0]), SCRATCH);
-    encode_store(writer, STATE(translated.operands[1]), ADDRESS);
+    encode_store(writer, STATE_BY_GS(translated.operands[0]), SCRATCH);
+    encode_store(writer, STATE_BY_GS(translated.operands[1]), ADDRESS);
     PUT(writer, bytes_pop_place);
     move_registers(writer, true);
-    PUT(writer, bytes_take_index);
-    encode_load(writer, X86_RDI, STATE(translated.self));
+    encode_move(writer, X86_RSI, SCRATCH);
+    encode_load(writer, X86_RSP, STATE_BY_GS(translated.thread_stack));
+    encode_load(writer, X86_RDI, STATE_BY_GS(translated.self));
     encode_constant(writer, X86_RAX, (uint64_t)(uintptr_t)service);
     PUT(writer, bytes_call_result);
     encode_jump(writer, resume);
@@ -116,7 +122,6 @@ static uint32_t emit_landing(struct code_writer *writer, uint32_t resume)
     uint32_t start = writer_offset(writer);
 
     encode_call(writer, thunk);
-    encode_u32(writer, 0);
     return start;
 }
 

@@ -120,23 +120,23 @@ static void put_return(struct code_writer *writer)
     encode_bytes(writer, back, sizeof(back));
 }
 
-/* The entry whose offset is in SCRATCH becomes the copy, for `bytes`. Flags stay. */
+/* The entry whose offset is in SCRATCH becomes the copy. Flags stay. */
 static void put_copy(struct code_writer *writer, enum tlb_kind kind, bool write,
-                     struct host_memory copy, unsigned bytes)
+                     struct host_memory copy)
 {
     encode_bytes(writer, push_rax, sizeof(push_rax));
     encode_load(writer, X86_RAX, entry_tag(kind, write));
     encode_store(writer, copy_field(copy, offsetof(struct page_copy, tag)), X86_RAX);
     encode_load(writer, X86_RAX, entry_field(kind, offsetof(struct tlb_entry, page)));
     encode_store(writer, copy_field(copy, offsetof(struct page_copy, page)), X86_RAX);
-    encode_constant(writer, X86_RAX, X86_PAGE_BYTES - bytes + 1);
+    encode_constant(writer, X86_RAX, X86_PAGE_BYTES - COPY_BYTES + 1);
     encode_store(writer, copy_field(copy, offsetof(struct page_copy, limit)), X86_RAX);
     encode_bytes(writer, pop_rax, sizeof(pop_rax));
 }
 
 /* Compares as inline code does; a good entry becomes the copy. */
 static uint32_t put_thunk(struct code_writer *writer, enum tlb_kind kind, bool write,
-                          unsigned bytes, struct host_memory copy, unsigned copy_bytes)
+                          unsigned bytes, struct host_memory copy)
 {
     uint32_t failed = writer_offset(writer);
     uint32_t start;
@@ -145,7 +145,7 @@ static uint32_t put_thunk(struct code_writer *writer, enum tlb_kind kind, bool w
     start = writer_offset(writer);
     tlb_compare_emit(writer, kind, write, bytes);
     encode_jump_if(writer, CONDITION_A, failed);
-    put_copy(writer, kind, write, copy, copy_bytes);
+    put_copy(writer, kind, write, copy);
     put_return(writer);
     return start;
 }
@@ -153,15 +153,16 @@ static uint32_t put_thunk(struct code_writer *writer, enum tlb_kind kind, bool w
 static void put_thunks(struct translator *translator, struct code_writer *writer,
                        enum tlb_kind kind)
 {
+    const struct host_memory stack = STATE_BY_GS(mmu.stack_pages[kind]);
+
     translator->stack_checks[kind][false] =
-        put_thunk(writer, kind, true, STACK_TOP_BYTES, tlb_stack_page(kind), GROUP_BYTES);
+        put_thunk(writer, kind, true, STACK_TOP_BYTES, stack);
     translator->stack_checks[kind][true] =
-        put_thunk(writer, kind, true, GROUP_BYTES, tlb_stack_page(kind), GROUP_BYTES);
+        put_thunk(writer, kind, true, COPY_BYTES, stack);
     for (unsigned slot = 0; slot < LOOP_PAGES; slot++)
         for (unsigned write = 0; write < 2; write++)
-            translator->loop_pages[kind][write][slot] =
-                put_thunk(writer, kind, write != 0, 1,
-                          tlb_loop_page(kind, write != 0, slot), LOOP_BYTES);
+            translator->loop_pages[kind][write][slot] = put_thunk(
+                writer, kind, write != 0, 1, tlb_loop_page(kind, write != 0, slot));
 }
 
 void tlb_check_thunks_emit(struct translator *translator, struct code_writer *writer)

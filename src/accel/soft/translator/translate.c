@@ -11,8 +11,8 @@
 #include "base/bytes.h"
 #include "base/check.h"
 
-/* More than any block takes: hot and cold bytes an instruction. Blocks start at multiples
- * of 16, as compilers align functions. */
+/* More than any block takes: hot and cold bytes an instruction. Blocks' entries
+ * are at multiples of 16, as compilers align functions. */
 #define HOT_BYTES_LIMIT 256u
 #define COLD_BYTES_LIMIT 128u
 #define BLOCK_ALIGNMENT 16u
@@ -94,17 +94,21 @@ static enum flags_place flags_at_entry(const struct emitter *e)
     return FLAGS_HOST;
 }
 
-/* It begins with an instruction that code_memory_put_jump may replace. */
+/* In front of its entry a block has its way out, so that the branch there is short. The
+ * entry begins with an instruction that code_memory_put_jump may replace. */
 static void emit_poll(struct emitter *e)
 {
+    struct translated_code *code = &e->block->code;
+
+    code->leave = emit_site_call(e, &e->hot, e->translator->leave, emit_site(e));
+    code->poll_entry = writer_offset(&e->hot);
     encode(&e->hot, &(struct host_instruction){.opcode = {0x83},
                                                .opcode_bytes = 1,
                                                .reg = 7,
                                                .is_memory = true,
                                                .memory = STATE(attention),
                                                .immediate_bytes = 1});
-    e->block->code.leave = emit_cold_call(e, e->translator->leave, emit_site(e));
-    encode_jump_if(&e->hot, CONDITION_NE, e->block->code.leave);
+    encode_short_jump_if(&e->hot, CONDITION_NE, code->leave);
 }
 
 static void emit_entries(struct emitter *e)
@@ -113,7 +117,6 @@ static void emit_entries(struct emitter *e)
 
     code->flags_in = (uint8_t)flags_at_entry(e);
     e->flags = code->flags_in == FLAGS_NOWHERE ? FLAGS_NOWHERE : FLAGS_STATE;
-    code->poll_entry = writer_offset(&e->hot);
     emit_poll(e);
     if (code->flags_in == FLAGS_HOST)
         emit_flags_to_host(e);
@@ -167,7 +170,6 @@ static void emit_crossing(struct emitter *e)
     set_instruction(e, 0);
     e->flags = FLAGS_STATE;
     e->block->code.flags_in = FLAGS_STATE;
-    e->block->code.poll_entry = writer_offset(&e->hot);
     emit_poll(e);
     e->block->code.entry = writer_offset(&e->hot);
     emit_step(e, true);
@@ -177,9 +179,8 @@ static void emit_crossing(struct emitter *e)
 /* ---- room ---- */
 
 static struct code_writer writer_open(const struct translator *translator,
-                                      const struct code_area *area, uint32_t alignment)
+                                      uint32_t offset)
 {
-    uint32_t offset = (uint32_t)align_up(area->at, alignment);
     uint8_t *at = translator->memory.writable + offset;
 
     return (struct code_writer){.at = at, .start = at, .start_offset = offset};
@@ -204,8 +205,11 @@ static bool emit(struct emitter *e)
     e->group.shared = false;
     find_loop(e);
     find_last_uses(e);
-    e->hot = writer_open(translator, &translator->memory.hot, BLOCK_ALIGNMENT);
-    e->cold = writer_open(translator, &translator->memory.cold, 1);
+    e->hot = writer_open(
+        translator,
+        (uint32_t)align_up(translator->memory.hot.at + EMIT_CALL_BYTES, BLOCK_ALIGNMENT) -
+            EMIT_CALL_BYTES);
+    e->cold = writer_open(translator, translator->memory.cold.at);
     if (e->draft->next_gpa != BLOCK_ONE_PAGE) {
         emit_crossing(e);
         return true;

@@ -29,10 +29,12 @@ int translator_create(struct translator **translator, uint32_t code_bytes,
 
     if (created == NULL)
         return error_set(err, -ENOMEM, "out of memory for the translator");
+    CHECK(code_bytes <= TRANSLATOR_CODE_BYTES);
     CHECK(pthread_mutex_init(&created->lock, NULL) == 0);
     created->sites = soft_reserve(TRANSLATOR_SITES * sizeof(struct site));
     created->links = soft_reserve(TRANSLATOR_LINKS * sizeof(struct link));
-    result = created->sites == NULL || created->links == NULL
+    created->pages = soft_reserve(TRANSLATOR_PAGES * sizeof(struct call_page));
+    result = created->sites == NULL || created->links == NULL || created->pages == NULL
                  ? error_set(err, -ENOMEM, "out of memory for the translator")
                  : block_cache_create(&created->blocks, err);
     if (result == 0)
@@ -59,6 +61,7 @@ void translator_destroy(struct translator *translator)
     code_memory_destroy(&translator->memory);
     soft_release(translator->sites, TRANSLATOR_SITES * sizeof(struct site));
     soft_release(translator->links, TRANSLATOR_LINKS * sizeof(struct link));
+    soft_release(translator->pages, TRANSLATOR_PAGES * sizeof(struct call_page));
     CHECK(pthread_mutex_destroy(&translator->lock) == 0);
     free(translator);
 }

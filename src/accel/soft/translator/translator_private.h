@@ -4,8 +4,9 @@
  *
  * Inside translated code the guest's registers are the host's, with the same numbers,
  * except that RSP is in R15, and that R10, R11 and R15 stay in soft_cpu.r (the host's R10
- * and R11 are free to use, its RSP is the thread's stack). By GS it reaches struct
- * soft_cpu. The guest's arithmetic flags are in one of three places: enum flags_place.
+ * and R11 are free to use, its RSP is SOFT_FRAME). By GS it reaches struct soft_cpu, by
+ * RSP the next 128 bytes of it. The guest's arithmetic flags are in one of three places:
+ * enum flags_place.
  *
  * A block has two entries. Branches from its own page may come to `entry`, with flags
  * where `flags_in` says. All others come to `poll_entry`, with flags in the state: there
@@ -70,6 +71,16 @@ struct link {
     bool set;
 };
 
+/* Behind a call of a thunk are two bytes: the index of a site or link, less that of the
+ * first one that a call in the same page of code memory has named. */
+struct call_page {
+    uint32_t first_site; /* 0: there is none yet */
+    uint32_t first_link;
+};
+#define CODE_PAGE_SHIFT 12
+/* A page has room for fewer calls, each has at most a few sites in front of it. */
+typedef int16_t code_index;
+
 /* What happened, since the start; beside struct translated_counters. */
 struct translator_counters {
     _Atomic uint64_t blocks;
@@ -94,6 +105,7 @@ struct translator {
     uint32_t site_count;
     struct link *links;
     uint32_t link_count;
+    struct call_page *pages; /* of code memory */
 
     /* Thunks, by offset. */
     uint32_t enter;
@@ -106,13 +118,14 @@ struct translator {
     uint32_t vectors;
     uint32_t landing; /* an indirect branch, under the lockstep checker */
     /* Comparisons out of line: they make a good entry the copy that was wanted. */
-    uint32_t stack_checks[TLB_FETCH_SUPERVISOR][2]; /* [1]: for GROUP_BYTES */
+    uint32_t stack_checks[TLB_FETCH_SUPERVISOR][2]; /* [1]: for COPY_BYTES */
     uint32_t loop_pages[TLB_FETCH_SUPERVISOR][2][LOOP_PAGES];
 
     struct translator_counters counters;
 };
 
 #define TRANSLATOR_CODE_BYTES (32u << 20)
+#define TRANSLATOR_PAGES (TRANSLATOR_CODE_BYTES >> CODE_PAGE_SHIFT)
 #define TRANSLATOR_SITES (1u << 20)
 #define TRANSLATOR_LINKS (1u << 19)
 
@@ -157,7 +170,8 @@ uint64_t translator_bytes(struct translator *translator);
 
 /* ---- what thunks call (serve.c) ---- */
 
-typedef const uint8_t *translator_service(struct soft_cpu *cpu, uint32_t index);
+/* `place`: behind the call, where the index is. */
+typedef const uint8_t *translator_service(struct soft_cpu *cpu, const uint8_t *place);
 translator_service serve_slow;    /* a site's TLB check has failed */
 translator_service serve_shared;  /* ... on which other accesses depend */
 translator_service serve_step;    /* a site's instruction is the interpreter's */

@@ -3,8 +3,10 @@
 #include "system_guest.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/time.h>
 
 #include <cmocka.h>
 
@@ -488,9 +490,66 @@ static void vector_registers_stay_and_exceptions_are_raised(void **state)
     assert_int_equal(fixture->cpu.fx.mxcsr & 0x4, 0x4);
 }
 
+/* ---- signals ---- */
+
+static volatile sig_atomic_t signals_seen;
+
+/* Uses a good part of what is there for it. */
+static void on_signal(int number)
+{
+    volatile uint8_t used[4096];
+
+    (void)number;
+    for (size_t i = 0; i < sizeof(used); i++)
+        used[i] = 0xff;
+    signals_seen += used[sizeof(used) - 1] != 0;
+}
+
+/* Runs until R15 says that there were enough. */
+GUEST(counts, 64,
+      "1: add %rcx, %rax\n"
+      "push %rax\n"
+      "cmp %rax, %rbx\n"
+      "push %r15\n"
+      "adc %r14, %rdx\n"
+      "pop %r15\n"
+      "pop %rax\n"
+      "add %r8, %r10\n"
+      "dec %r15\n"
+      "jnz 1b\n" GUEST_STOP);
+
+static void signals_do_no_harm_to_what_is_near_the_stack_pointer(void **state)
+{
+    static const uint64_t turns = 30000000;
+    struct soft_fixture *fixture = *state;
+    const struct sigaction action = {.sa_handler = on_signal};
+    const struct itimerval often = {.it_interval = {.tv_usec = 500},
+                                    .it_value = {.tv_usec = 500}};
+    const struct itimerval never = {.it_value = {.tv_usec = 0}};
+
+    memset(fixture->cpu.r, 0, sizeof(fixture->cpu.r));
+    fixture->cpu.r[X86_RSP] = GUEST_STACK;
+    fixture->cpu.r[X86_RCX] = 3;
+    fixture->cpu.r[8] = 5;
+    fixture->cpu.r[14] = 7;
+    fixture->cpu.r[15] = turns;
+    signals_seen = 0;
+    GUEST_LOAD(fixture, counts);
+    assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+    assert_int_equal(guest_run(fixture), GUEST_STOPPED);
+    assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+    assert_true(signals_seen > 0);
+    assert_true(fixture->cpu.r[X86_RAX] == 3 * turns);
+    assert_true(fixture->cpu.r[X86_RDX] == 8 * turns); /* RBX is below RAX */
+    assert_true(fixture->cpu.r[10] == 5 * turns);
+    assert_int_equal(fixture->cpu.r[X86_RSP], GUEST_STACK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TRANSLATOR_TEST(signals_do_no_harm_to_what_is_near_the_stack_pointer),
         TRANSLATOR_TEST(what_was_done_is_told),
         TRANSLATOR_TEST(a_loop_asks_c_only_to_start),
         TRANSLATOR_TEST(registers_without_a_host_register),
