@@ -120,16 +120,9 @@ static enum tlb_kind kind_of(const struct emitter *e)
     return (e->block->mode & MODE_USER_DATA) != 0 ? TLB_SUPERVISOR_AC : TLB_SUPERVISOR;
 }
 
-/* Where code goes that finds the bytes not to be there. */
-struct failure {
-    uint32_t stub;
-    uint32_t site;
-};
-
-static struct failure make_failure(struct emitter *e, const struct access_check *check,
-                                   const struct access_group *group)
+static uint32_t make_site(struct emitter *e, const struct access_check *check,
+                          const struct access_group *group)
 {
-    const struct translator *translator = e->translator;
     const uint32_t index = emit_site(e);
     struct site *site = emit_site_at(e, index);
 
@@ -140,10 +133,25 @@ static struct failure make_failure(struct emitter *e, const struct access_check 
         (uint8_t)((check->write ? SITE_WRITE : 0) | (group->write ? SITE_WRITABLE : 0) |
                   (check->aligned ? SITE_ALIGNED : 0) |
                   (group->shared ? SITE_SHARED : 0));
+    return index;
+}
+
+/* Where code goes that finds the bytes not to be there. */
+struct failure {
+    uint32_t stub;
+    uint32_t site;
+};
+
+static struct failure make_failure(struct emitter *e, const struct access_check *check,
+                                   const struct access_group *group)
+{
+    const struct translator *translator = e->translator;
+    const uint32_t site = make_site(e, check, group);
+
     return (struct failure){
         .stub = emit_cold_call(e, group->shared ? translator->shared : translator->slow,
-                               index),
-        .site = index};
+                               site),
+        .site = site};
 }
 
 static void fail_if(struct emitter *e, const struct failure *failure, unsigned condition)
@@ -232,6 +240,21 @@ static bool is_done(const struct emitter *e, const struct access_place *place,
            (!check->aligned || (group->aligned && distance % CHECK_MAX_BYTES == 0));
 }
 
+/* A push or pop by itself. */
+static void check_top(struct emitter *e, const struct access_check *check)
+{
+    const enum tlb_kind kind = kind_of(e);
+    const uint32_t site = make_site(e, check, &e->group);
+    const uint32_t cold =
+        emit_cold_call(e, e->translator->stack_tops[kind][check->write], site);
+
+    put_place(e, ADDRESS, &e->group.place, true);
+    tlb_copy_compare_emit(&e->hot, tlb_stack_page(kind));
+    encode_jump_if(&e->hot, CONDITION_AE, cold);
+    encode_jump(&e->cold, writer_offset(&e->hot));
+    tlb_copy_page_emit(&e->hot, tlb_stack_page(kind), !e->split);
+}
+
 static void check_group(struct emitter *e, const struct access_check *check)
 {
     const struct access_group *group = &e->group;
@@ -245,7 +268,7 @@ static void check_group(struct emitter *e, const struct access_check *check)
     put_place(e, ADDRESS, &group->place, true);
     if (check->top && !e->careful)
         check_by_copy(e, group, &failure, tlb_stack_page(kind),
-                      translator->stack_checks[kind][group->shared], true);
+                      translator->stack_groups[kind], true);
     else if (slot < LOOP_PAGES)
         check_by_copy(e, group, &failure, tlb_loop_page(kind, group->write, slot),
                       translator->loop_pages[kind][group->write][slot], false);
@@ -260,7 +283,10 @@ static void access_place(struct emitter *e, const struct access_place *place,
         e->group = find_group(e, place, check);
         e->split = !e->group.shared;
         e->ahead = (uint8_t)(place->displacement - e->group.place.displacement);
-        check_group(e, check);
+        if (check->top && !e->careful && !e->group.shared)
+            check_top(e, check);
+        else
+            check_group(e, check);
     } else {
         e->split = false;
         e->ahead = (uint8_t)(place->displacement - e->group.place.displacement);

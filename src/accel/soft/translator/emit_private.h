@@ -210,7 +210,7 @@ struct access_check {
     unsigned size;
     bool write;
     bool aligned; /* to 16 bytes, else C raises #GP */
-    bool top;     /* of the stack: a push or a pop */
+    bool top;     /* of the stack: a push, if it writes, or a pop */
     uint8_t segment;
 };
 void emit_check(struct emitter *e, struct access_check check);

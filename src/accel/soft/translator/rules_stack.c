@@ -7,6 +7,7 @@
 static const struct access_check push_check = {
     .size = 8, .write = true, .top = true, .segment = X86_SS};
 static const struct access_check pop_check = {.size = 8, .top = true, .segment = X86_SS};
+static const struct access_check frame_check = {.size = 8, .segment = X86_SS};
 
 void stack_move(struct emitter *e, int32_t bytes)
 {
@@ -94,7 +95,7 @@ static void pop_register(struct emitter *e, unsigned number)
 
 static void leave(struct emitter *e)
 {
-    emit_access_at(e, X86_RBP, 0, pop_check);
+    emit_access_at(e, X86_RBP, 0, frame_check);
     encode_load(&e->hot, SCRATCH, emit_checked(e));
     encode_lea(&e->hot, STACK, host_at(X86_RBP, 8), true);
     encode_move(&e->hot, X86_RBP, SCRATCH);

@@ -150,15 +150,32 @@ static uint32_t put_thunk(struct code_writer *writer, enum tlb_kind kind, bool w
     return start;
 }
 
+/* The address, too. */
+static uint32_t put_top_thunk(struct code_writer *writer, enum tlb_kind kind, bool push,
+                              uint32_t slow)
+{
+    /* add qword [rsp], 2 */
+    static const uint8_t pass_name[] = {0x48, 0x83, 0x04, 0x24, sizeof(code_index)};
+    const uint32_t start = writer_offset(writer);
+
+    encode_lea(writer, ADDRESS, host_at(STACK, push ? -STACK_TOP_BYTES : 0), true);
+    tlb_compare_emit(writer, kind, true, STACK_TOP_BYTES);
+    encode_jump_if(writer, CONDITION_A, slow);
+    put_copy(writer, kind, true, STATE_BY_GS(mmu.stack_pages[kind]));
+    encode_bytes(writer, pass_name, sizeof(pass_name));
+    put_return(writer);
+    return start;
+}
+
 static void put_thunks(struct translator *translator, struct code_writer *writer,
                        enum tlb_kind kind)
 {
     const struct host_memory stack = STATE_BY_GS(mmu.stack_pages[kind]);
 
-    translator->stack_checks[kind][false] =
-        put_thunk(writer, kind, true, STACK_TOP_BYTES, stack);
-    translator->stack_checks[kind][true] =
-        put_thunk(writer, kind, true, COPY_BYTES, stack);
+    for (unsigned push = 0; push < 2; push++)
+        translator->stack_tops[kind][push] =
+            put_top_thunk(writer, kind, push != 0, translator->slow);
+    translator->stack_groups[kind] = put_thunk(writer, kind, true, COPY_BYTES, stack);
     for (unsigned slot = 0; slot < LOOP_PAGES; slot++)
         for (unsigned write = 0; write < 2; write++)
             translator->loop_pages[kind][write][slot] = put_thunk(
@@ -167,6 +184,6 @@ static void put_thunks(struct translator *translator, struct code_writer *writer
 
 void tlb_check_thunks_emit(struct translator *translator, struct code_writer *writer)
 {
-    for (size_t kind = 0; kind < ARRAY_SIZE(translator->stack_checks); kind++)
+    for (size_t kind = 0; kind < ARRAY_SIZE(translator->stack_groups); kind++)
         put_thunks(translator, writer, (enum tlb_kind)kind);
 }

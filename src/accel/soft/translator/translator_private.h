@@ -117,8 +117,10 @@ struct translator {
     uint32_t leave;
     uint32_t vectors;
     uint32_t landing; /* an indirect branch, under the lockstep checker */
-    /* Comparisons out of line: they make a good entry the copy that was wanted. */
-    uint32_t stack_checks[TLB_FETCH_SUPERVISOR][2]; /* [1]: for COPY_BYTES */
+    /* Comparisons out of line: they make a good entry the copy that was wanted. Those of
+     * a single push ([1]) or pop go on behind their site's name, or to `slow`. */
+    uint32_t stack_tops[TLB_FETCH_SUPERVISOR][2];
+    uint32_t stack_groups[TLB_FETCH_SUPERVISOR];
     uint32_t loop_pages[TLB_FETCH_SUPERVISOR][2][LOOP_PAGES];
 
     struct translator_counters counters;
