@@ -32,16 +32,23 @@ _Static_assert(sizeof(struct tlb_entry) == 1u << TLB_ENTRY_SHIFT, "an index is a
  * that can be, so that most of a fresh TLB need not be written. */
 #define TLB_NO_TAG(index) ((index) == 0 ? UINT64_C(0x1000) : 0)
 
-/* A page and where it is, in one number, for code that asks whether both are still so:
- * the page's upper half (its lower half is the entry's index), bit 31, which no empty
- * entry has, and the number of the guest-physical page. 0: that is too large. */
+/* A page and where it is, in one number, for code that asks whether both are still so.
+ * Its upper half is the page's (whose lower half is the entry's index); its lower half is
+ * bit 31, which no empty entry has, and the number of the guest-physical page. In the
+ * upper 2 GiB, where a kernel's code is, seven bits of the page are in bits 30 to 24, and
+ * the upper half is all ones: then code has the number as a sign-extended constant. 0: it
+ * is too large for that. */
 static inline uint64_t tlb_place(uint64_t linear, uint64_t gpa)
 {
     const uint64_t number = gpa >> 12;
+    const uint64_t upper = linear >> 24 & UINT32_MAX;
+    const uint64_t seen = UINT64_C(1) << 31;
 
-    if (number >> 31 != 0)
+    if (linear >> 31 == UINT64_MAX >> 31 && number >> 24 == 0)
+        return UINT64_C(0xffffffff) << 32 | seen | (upper & 0x7f) << 24 | number;
+    if (number >> 31 != 0 || upper == UINT32_MAX)
         return 0;
-    return linear >> 24 << 32 | UINT64_C(1) << 31 | number;
+    return upper << 32 | seen | number;
 }
 _Static_assert(TLB_ENTRIES == 1 << 12, "a page's number has 12 + 24 bits below its sign");
 

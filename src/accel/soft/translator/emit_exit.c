@@ -45,11 +45,18 @@ static struct exit make_exit(struct emitter *e, uint64_t target, enum flags_plac
 /* Four bytes that C changes lie in one aligned quadword (code_memory_private.h). These
  * are in the instruction that follows, behind `opcode_bytes`; prefixes that say nothing
  * there (SDM vol. 2, 2.1.1) move it on. */
+static unsigned misalignment(const struct emitter *e, unsigned opcode_bytes)
+{
+    const unsigned at = (writer_offset(&e->hot) + opcode_bytes) % 8;
+
+    return at > 4 ? 8 - at : 0;
+}
+
 static void align_field(struct emitter *e, unsigned opcode_bytes)
 {
     static const uint8_t prefix_cs = 0x2e;
 
-    while ((writer_offset(&e->hot) + opcode_bytes) % 8 > 4)
+    for (unsigned i = misalignment(e, opcode_bytes); i > 0; i--)
         encode_u8(&e->hot, prefix_cs);
 }
 
@@ -84,19 +91,50 @@ static struct host_memory place_of(const struct emitter *e, uint64_t target)
  * entry's (TLB_NO_TAG). */
 #define NO_PLACE 1
 
+/* With a sign-extended constant, whose offset is returned. */
+static uint32_t compare_near(struct emitter *e, struct host_memory place)
+{
+    static const unsigned opcode_bytes = 9; /* gs cmp qword [], */
+    /* That has a segment already. */
+    static const uint8_t nops[][3] = {{0}, {0x90}, {0x66, 0x90}, {0x0f, 0x1f, 0x00}};
+    const unsigned pad = misalignment(e, opcode_bytes);
+
+    encode_bytes(&e->hot, nops[pad], pad);
+    encode(&e->hot, &(struct host_instruction){.wide = true,
+                                               .opcode = {0x81},
+                                               .opcode_bytes = 1,
+                                               .reg = 7,
+                                               .is_memory = true,
+                                               .memory = place,
+                                               .immediate_bytes = 4,
+                                               .immediate = NO_PLACE});
+    return writer_offset(&e->hot) - 4;
+}
+
+static uint32_t compare_far(struct emitter *e, struct host_memory place, uint32_t upper)
+{
+    static const uint8_t load_place[] = {0x49, 0xba}; /* mov r10, */
+    uint32_t at;
+
+    align_field(e, sizeof(load_place));
+    encode_bytes(&e->hot, load_place, sizeof(load_place));
+    at = writer_offset(&e->hot);
+    encode_u32(&e->hot, NO_PLACE);
+    encode_u32(&e->hot, upper);
+    encode_alu_memory(&e->hot, 0x3b, SCRATCH, place);
+    return at;
+}
+
 /* To another page: while the TLB has it where the target was found. C puts the lower half
  * of that place. */
 static void branch_elsewhere(struct emitter *e, const struct exit *exit, uint64_t target)
 {
-    static const uint8_t load_place[] = {0x49, 0xba}; /* mov r10, */
+    const uint32_t upper = (uint32_t)(tlb_place(target, 0) >> 32);
+    const struct host_memory place = place_of(e, target);
 
     emit_flags_to_state(e);
-    align_field(e, sizeof(load_place));
-    encode_bytes(&e->hot, load_place, sizeof(load_place));
-    e->translator->links[exit->link].place_at = writer_offset(&e->hot);
-    encode_u32(&e->hot, NO_PLACE);
-    encode_u32(&e->hot, (uint32_t)(tlb_place(target, 0) >> 32));
-    encode_alu_memory(&e->hot, 0x3b, SCRATCH, place_of(e, target));
+    e->translator->links[exit->link].place_at =
+        upper == UINT32_MAX ? compare_near(e, place) : compare_far(e, place, upper);
     encode_jump_if(&e->hot, CONDITION_NE, exit->stub);
     put_jump(e, exit);
 }

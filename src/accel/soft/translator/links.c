@@ -89,12 +89,14 @@ static void unset_incoming(struct translator *translator, struct block *block)
 static void set_elsewhere(struct soft_cpu *cpu, struct link *link, const struct block *to)
 {
     struct code_memory *memory = &cpu->translator->memory;
-    const uint32_t place = (uint32_t)tlb_place(to->rip, to->gpa);
+    const uint64_t place = tlb_place(to->rip, to->gpa);
 
-    if (place == 0 || (link->set && cpu->vm->cpu_count > 1))
+    /* The upper half is in the code. */
+    if (place >> 32 != tlb_place(to->rip, 0) >> 32 ||
+        (link->set && cpu->vm->cpu_count > 1))
         return;
     code_memory_aim(memory, link->branch_end, to->code.poll_entry);
-    code_memory_put(memory, link->place_at, place);
+    code_memory_put(memory, link->place_at, (uint32_t)place);
     link->set = true;
 }
 

@@ -11,11 +11,11 @@
 #include "base/bytes.h"
 #include "base/check.h"
 
-/* More than any block takes: hot and cold bytes an instruction. Blocks' entries
- * are at multiples of 16, as compilers align functions. */
+/* More than any block takes: hot and cold bytes an instruction. Blocks' entries are at
+ * multiples of 8, for code_memory_put_jump; 16 were no faster. */
 #define HOT_BYTES_LIMIT 256u
 #define COLD_BYTES_LIMIT 128u
-#define BLOCK_ALIGNMENT 16u
+#define BLOCK_ALIGNMENT 8u
 
 /* A block goes on behind conditional branches that are not taken, but not for ever. */
 #define CONDITIONS_LIMIT 8

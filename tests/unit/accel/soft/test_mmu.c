@@ -506,6 +506,44 @@ static void access_outside_ram_goes_to_the_machine(void **state)
     assert_int_equal(fixture->mmio_size, 8);
 }
 
+/* Pages that share an entry, in places that differ in all that counts. */
+static void places_are_different_numbers(void **state)
+{
+    static const uint64_t pages[] = {
+        0x0000000000234000, 0x0000007f80234000, 0x00007fffff234000, 0xffff800000234000,
+        0xfffffffeff234000, 0xffffffff7f234000, 0xffffffff80234000, 0xffffffff81234000,
+        0xffffffffc0234000, 0xffffffffff234000,
+    };
+    static const uint64_t places[] = {
+        0,
+        0x1000,
+        0xffffff000,
+        0x1000000000,
+        0x1000001000,
+        0x7f000000000,
+        0x7ffffffffff & ~0xfffull,
+    };
+    uint64_t seen[ARRAY_SIZE(pages) * ARRAY_SIZE(places)];
+    size_t count = 0;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(pages); i++)
+        for (size_t j = 0; j < ARRAY_SIZE(places); j++) {
+            const uint64_t place = tlb_place(pages[i], places[j]);
+
+            if (place == 0)
+                continue; /* none */
+            assert_true((place >> 31 & 1) != 0);
+            for (size_t k = 0; k < count; k++)
+                assert_true(seen[k] != place);
+            seen[count++] = place;
+        }
+    assert_true(count > ARRAY_SIZE(pages) * 4);
+    assert_true(tlb_place(0xffffffff81234000, 0x1000) >> 32 == UINT32_MAX);
+    assert_true(tlb_place(0xffffffffff234000, 0x1000000000) == 0);
+    assert_true(tlb_place(0x234000, UINT64_C(1) << 43) == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -514,6 +552,7 @@ int main(void)
         SOFT_TEST(missing_page_faults_with_the_access),
         SOFT_TEST(read_only_page_and_wp),
         SOFT_TEST(user_needs_the_user_bit_at_every_level),
+        SOFT_TEST(places_are_different_numbers),
         SOFT_TEST(supervisor_entries_do_not_serve_users),
         SOFT_TEST(no_execute_and_smep),
         SOFT_TEST(smap_follows_the_ac_flag),
