@@ -361,6 +361,13 @@ void emit_written(struct emitter *e, unsigned number)
         e->group.shared = false;
 }
 
+void emit_stack(struct emitter *e)
+{
+    if (e->stack_behind != 0)
+        encode_lea(&e->hot, STACK, host_at(STACK, e->stack_behind), true);
+    e->stack_behind = 0;
+}
+
 void emit_stack_moved(struct emitter *e, int64_t bytes)
 {
     if (e->group.place.base == X86_RSP)

@@ -66,6 +66,7 @@ struct emitter {
     struct access_group group; /* shared: what ADDRESS is good for */
     uint8_t ahead;             /* how far behind ADDRESS what was checked last is */
     bool split;                /* ... which is an offset: SCRATCH has the page */
+    int32_t stack_behind;      /* STACK is to be moved by so many bytes, in a group */
     bool group_kept;           /* its rule says that the group is good behind it, too */
     uint32_t start;            /* offset of its code, behind the saving of flags */
 
@@ -261,6 +262,8 @@ void tlb_check_thunks_emit(struct translator *translator, struct code_writer *wr
 void emit_keep_group(struct emitter *e);
 void emit_written(struct emitter *e, unsigned number);
 void emit_stack_moved(struct emitter *e, int64_t bytes);
+/* Moves STACK to where it should be. Flags stay. */
+void emit_stack(struct emitter *e);
 
 /* The instruction wants the guest's vector registers in the host's. */
 void emit_vectors(struct emitter *e);

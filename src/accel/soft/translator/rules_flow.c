@@ -39,6 +39,7 @@ bool rule_flow(struct emitter *e)
         stack_check_push(e);
         stack_put_constant(e, instruction->rip + instruction->length);
         stack_move(e, -8);
+        emit_stack(e);
         emit_exit(e, target, e->live_there[e->ordinal]);
         return true;
     default:
@@ -92,6 +93,7 @@ static void call_indirect(struct emitter *e)
     stack_check_push(e);
     stack_put_constant(e, e->instruction->rip + e->instruction->length);
     stack_move(e, -8);
+    emit_stack(e);
     jump_to_memory(e, STATE(translated.target));
 }
 

@@ -18,7 +18,9 @@ bool stack_push_is_done(const struct emitter *e);
 void stack_push_scratch(struct emitter *e);
 /* Writes a constant there. */
 void stack_put_constant(struct emitter *e, uint64_t value);
-/* Moves the stack pointer. */
+/* Moves the stack pointer, perhaps later. */
 void stack_move(struct emitter *e, int32_t bytes);
+/* The instruction in progress does not need the stack pointer. */
+bool stack_may_be_behind(const struct emitter *e);
 
 #endif

@@ -9,10 +9,13 @@ static const struct access_check push_check = {
 static const struct access_check pop_check = {.size = 8, .top = true, .segment = X86_SS};
 static const struct access_check frame_check = {.size = 8, .segment = X86_SS};
 
+/* In a group the next push may take it along: no C is called there that would see it. */
 void stack_move(struct emitter *e, int32_t bytes)
 {
-    encode_lea(&e->hot, STACK, host_at(STACK, bytes), true);
+    e->stack_behind += bytes;
     emit_stack_moved(e, bytes);
+    if (!e->group.shared)
+        emit_stack(e);
 }
 
 void stack_check_push(struct emitter *e)
@@ -129,6 +132,23 @@ static bool is_done(const struct emitter *e)
         return emit_is_done_at(e, X86_RSP, 0, pop_check);
     default:
         return false;
+    }
+}
+
+bool stack_may_be_behind(const struct emitter *e)
+{
+    const struct instruction *instruction = e->instruction;
+
+    if (instruction->form->select != select_stack || !is_native(instruction) ||
+        !is_done(e))
+        return false;
+    switch (instruction->form->variant) {
+    case STACK_PUSH_IMMEDIATE:
+        return true;
+    case STACK_PUSH_RM:
+        return instruction->rm != X86_RSP;
+    default:
+        return instruction->reg != X86_RSP;
     }
 }
 

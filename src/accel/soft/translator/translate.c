@@ -137,6 +137,8 @@ static bool emit_by_rule(struct emitter *e)
     translate_rule *rule = rule_find(e->instruction);
     bool done;
 
+    if (!stack_may_be_behind(e))
+        emit_stack(e);
     e->group_kept = false;
     done = rule != NULL && rule(e);
     e->group.shared = e->group.shared && done && e->group_kept;
@@ -158,6 +160,7 @@ static bool emit_block(struct emitter *e)
         emit_step(e, (e->instruction->form->attributes & FORM_ENDS) != 0);
         e->block->code.interpreted = e->draft->count == 1;
     }
+    emit_stack(e);
     if (e->draft->end != END_BRANCH)
         emit_exit(e, draft_rip(e->draft), e->live_behind);
     return true;
@@ -203,6 +206,7 @@ static bool emit(struct emitter *e)
     e->granules = 0;
     e->vectors = false;
     e->group.shared = false;
+    e->stack_behind = 0;
     find_loop(e);
     find_last_uses(e);
     e->hot = writer_open(
