@@ -116,15 +116,16 @@ struct soft_cpu {
         };
     };
     uint8_t cpl;
-    bool direction;        /* DF */
-    uint32_t flags_system; /* TF IF IOPL NT RF VM AC VIF VIP ID, at their RFLAGS places */
-    uint32_t mode;         /* enum soft_mode: what blocks are keyed by */
-    struct soft_mmu mmu;   /* large, and touched as needed; begins with stack_pages */
+    bool direction;      /* DF */
+    uint64_t mode_salt;  /* mode << 48: the jump cache's keys are addresses, xor this */
+    struct soft_mmu mmu; /* large, and touched as needed; begins with stack_pages */
 
     /* ---- every block touches these ---- */
     uint32_t budget; /* blocks until the run loop is entered again: bounds the host stack
                       * where the compiler did not make tail calls */
-    bool single;     /* the block in progress is one instruction */
+    uint32_t flags_system; /* TF IF IOPL NT RF VM AC VIF VIP ID, at their RFLAGS places */
+    uint32_t mode;         /* enum soft_mode: what blocks are keyed by */
+    bool single;           /* the block in progress is one instruction */
     struct tlb_entry *tlb; /* the current one of tlbs */
     uint64_t rip;     /* in the run loop and when a block has ended: next instruction */
     uint64_t retired; /* instructions, in whole blocks; one with REP is one */

@@ -198,7 +198,6 @@ static void check_by_copy(struct emitter *e, const struct access_group *group,
     check_alignment(e, group, cold);
     hot = e->hot;
     e->hot = e->cold;
-    put_place(e, ADDRESS, &group->place, true);
     encode_call(&e->hot, thunk);
     if (!exact)
         tlb_comparison_emit(&e->hot, group->bytes);

@@ -88,7 +88,7 @@ static void change_mode(struct emitter *e)
                                                .immediate_bytes = 4,
                                                .immediate = mode});
     encode_constant(&e->hot, SCRATCH, (uint64_t)mode << 48);
-    encode_store(&e->hot, STATE(translated.mode_salt), SCRATCH);
+    encode_store(&e->hot, STATE(mode_salt), SCRATCH);
     encode_load(&e->hot, SCRATCH, STATE(translated.self));
     encode_lea(&e->hot, SCRATCH, host_at(SCRATCH, (int32_t)tlb), true);
     encode_store(&e->hot, STATE(tlb), SCRATCH);

@@ -14,10 +14,10 @@
 struct soft_cpu;
 
 /* The jump cache: where indirect branches find the code for an address. An empty key is
- * 0, which no address has (its mode is in the upper bits: see mode_salt). An address's
- * entry follows from its lower bits, which differ more than a hash's would: neighbours
- * never meet. The lowest counts for nothing, so that the others, in their place and
- * times eight, are an entry's offset. */
+ * 0, which no address has (its mode is in the upper bits: see soft_cpu.mode_salt). An
+ * address's entry follows from its lower bits, which differ more than a hash's would:
+ * neighbours never meet. The lowest counts for nothing, so that the others, in their
+ * place and times eight, are an entry's offset. */
 #define JUMP_CACHE_BITS 14
 #define JUMP_CACHE_ENTRIES (1u << JUMP_CACHE_BITS)
 #define JUMP_CACHE_MASK ((JUMP_CACHE_ENTRIES - 1) << 1)
@@ -64,7 +64,6 @@ static inline void translator_count(_Atomic uint64_t *counter, uint64_t more)
 struct translated_state {
     struct soft_cpu *self;
     uint64_t thread_stack; /* the stack pointer for C */
-    uint64_t mode_salt;    /* soft_cpu.mode << 48: keys are addresses, xor this */
     uint64_t operands[2];  /* what a slow path needs of code's scratch registers */
     uint64_t target;       /* of an indirect call, while it pushes */
     _Atomic bool inside;   /* in translated code, or in C for it: see shared_private.h */

@@ -134,7 +134,8 @@ static void put_copy(struct code_writer *writer, enum tlb_kind kind, bool write,
     encode_bytes(writer, pop_rax, sizeof(pop_rax));
 }
 
-/* Compares as inline code does; a good entry becomes the copy. */
+/* ADDRESS is what a comparison with the copy has left. Compares it as inline code does; a
+ * good entry becomes the copy. */
 static uint32_t put_thunk(struct code_writer *writer, enum tlb_kind kind, bool write,
                           unsigned bytes, struct host_memory copy)
 {
@@ -143,6 +144,8 @@ static uint32_t put_thunk(struct code_writer *writer, enum tlb_kind kind, bool w
 
     put_return(writer);
     start = writer_offset(writer);
+    encode_alu_memory(writer, 0x03, ADDRESS,
+                      copy_field(copy, offsetof(struct page_copy, tag)));
     tlb_compare_emit(writer, kind, write, bytes);
     encode_jump_if(writer, CONDITION_A, failed);
     put_copy(writer, kind, write, copy);
@@ -178,8 +181,9 @@ static void put_thunks(struct translator *translator, struct code_writer *writer
     translator->stack_groups[kind] = put_thunk(writer, kind, true, COPY_BYTES, stack);
     for (unsigned slot = 0; slot < LOOP_PAGES; slot++)
         for (unsigned write = 0; write < 2; write++)
-            translator->loop_pages[kind][write][slot] = put_thunk(
-                writer, kind, write != 0, 1, tlb_loop_page(kind, write != 0, slot));
+            translator->loop_pages[kind][write][slot] =
+                put_thunk(writer, kind, write != 0, 1,
+                          STATE_BY_GS(mmu.loop_pages[kind][write][slot]));
 }
 
 void tlb_check_thunks_emit(struct translator *translator, struct code_writer *writer)
