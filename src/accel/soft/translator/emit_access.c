@@ -278,18 +278,18 @@ static void check_group(struct emitter *e, const struct access_check *check)
 static void access_place(struct emitter *e, const struct access_place *place,
                          const struct access_check *check)
 {
-    if (!is_done(e, place, check)) {
+    const bool done = is_done(e, place, check);
+
+    if (!done)
         e->group = find_group(e, place, check);
-        e->split = !e->group.shared;
-        e->ahead = (uint8_t)(place->displacement - e->group.place.displacement);
-        if (check->top && !e->careful && !e->group.shared)
-            check_top(e, check);
-        else
-            check_group(e, check);
-    } else {
-        e->split = false;
-        e->ahead = (uint8_t)(place->displacement - e->group.place.displacement);
-    }
+    e->split = !e->group.shared;
+    e->ahead = (uint8_t)(place->displacement - e->group.place.displacement);
+    if (done)
+        return;
+    if (check->top && !e->careful && !e->group.shared)
+        check_top(e, check);
+    else
+        check_group(e, check);
 }
 
 static struct access_place place_at(unsigned base, int32_t displacement)

@@ -10,6 +10,7 @@
 #include "accel/soft/access_private.h"
 #include "accel/soft/handlers_private.h"
 #include "accel/soft/translator/emit_private.h"
+#include "base/check.h"
 
 /* Instructions that are looked at. */
 #define GROUP_INSTRUCTIONS 16
@@ -172,6 +173,7 @@ struct access_group find_group(const struct emitter *e, const struct access_plac
     int64_t moved = 0;
     size_t i = e->ordinal;
 
+    CHECK(check->size <= GROUP_BYTES);
     if (e->careful)
         return group;
     group.write |= check->top; /* the stack's page is kept as one to write to */
