@@ -10,6 +10,7 @@
 .set PAGE_NOT_WRITABLE, 0x400081
 .set CR0_WRITE_PROTECT_BIT, 16
 .set MSR_NONE, 0x12345678
+.set WILD_ENDS, 0x7fff          # upper bits of what is not canonical
 
 .set VECTOR_DE, 0
 .set VECTOR_UD, 6
@@ -118,6 +119,28 @@ after_call:
     ok_if e, "executing an absent page is #PF"
     cmpq $NOT_MAPPED, caught_rip
     ok_if e, "it returns to the absent page"
+
+# An address that is not canonical is the jump's fault, whatever its upper bits are.
+    xor %ebx, %ebx
+    xor %r8d, %r8d
+next_wild_jump:
+    inc %r8d
+    mov %r8, %rax
+    shl $48, %rax
+    expect_fault after_wild_jump
+wild_jump:
+    jmp *%rax
+after_wild_jump:
+    cmpl $VECTOR_GP, caught_vector
+    jne 1f
+    cmpq $wild_jump, caught_rip
+    jne 1f
+    inc %ebx
+1:
+    cmp $WILD_ENDS, %r8d
+    jne next_wild_jump
+    cmp $WILD_ENDS, %ebx
+    ok_if e, "jumps to addresses that are not canonical are #GP"
 
     cmp %rsp, %rbp
     ok_if e, "the stack is balanced"

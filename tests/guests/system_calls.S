@@ -49,6 +49,7 @@
 .set ACCESS_ROUNDS, 20
 
 .set ROUNDS, 1000
+.set WILD_ENDS, 0x7fff          # upper bits of what is not canonical
 
     .section .rodata
     .balign 8
@@ -310,6 +311,28 @@ after_call:
     jnz 1b
     cmpq $ROUNDS, calls
     ok_if e, "a thousand system calls are a thousand"
+
+# What the kernel has called is not called from here by an address that only resembles its.
+    xor %ebx, %ebx
+    xor %r8d, %r8d
+next_wild_call:
+    inc %r8d
+    mov %r8, %rax
+    shl $48, %rax
+    or $count_call, %rax
+    expect_fault after_wild_call
+    call *%rax
+    jmp 1f
+after_wild_call:
+    cmpl $VECTOR_GP, caught_vector
+    jne 1f
+    inc %ebx
+1:  cmp $WILD_ENDS, %r8d
+    jne next_wild_call
+    cmp $WILD_ENDS, %ebx
+    ok_if e, "nothing is called by an address that is not canonical"
+    cmpq $ROUNDS, calls
+    ok_if e, "nor done"
 
     expect_fault after_swap
 swap:

@@ -99,7 +99,7 @@ void soft_cpu_update_mode(struct soft_cpu *cpu)
     if ((cpu->cr0 & X86_CR0_EM) != 0 || (cpu->cr4 & X86_CR4_OSFXSR) == 0)
         mode |= MODE_NO_SSE;
     cpu->mode = mode;
-    cpu->mode_salt = (uint64_t)mode << 48;
+    cpu->mode_salt = jump_salt(mode);
     if (cpu->cpl == 3 && !cpu->user_seen)
         note_user_mode(cpu);
     cpu->tlb = soft_mmu_tlb(cpu);

@@ -117,7 +117,7 @@ struct soft_cpu {
     };
     uint8_t cpl;
     bool direction;      /* DF */
-    uint64_t mode_salt;  /* mode << 48: the jump cache's keys are addresses, xor this */
+    uint64_t mode_salt;  /* jump_salt(mode) */
     struct soft_mmu mmu; /* large, and touched as needed; begins with stack_pages */
 
     /* ---- every block touches these ---- */

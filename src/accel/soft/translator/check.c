@@ -62,7 +62,7 @@ static void make_landing(struct lockstep *lockstep, struct soft_cpu *cpu)
     const struct translator *translator = cpu->translator;
     uint32_t index = jump_cache_index(lockstep->shadow->rip);
 
-    state->jumps[index].key = lockstep->shadow->rip ^ cpu->mode_salt;
+    state->jumps[index].key = jump_key(lockstep->shadow->rip, cpu->mode_salt);
     state->jumps[index].code =
         code_memory_address(&translator->memory, translator->landing);
     lockstep->landing = true;

@@ -63,6 +63,7 @@ static void look_up(struct emitter *e)
     key.scale = 3;
     encode_bytes(&e->hot, index, sizeof(index));
     encode_u32(&e->hot, JUMP_CACHE_MASK);
+    encode_alu(&e->hot, 0x33, ADDRESS, SCRATCH); /* xor: see jump_key */
     encode_alu_memory(&e->hot, 0x33, ADDRESS, STATE(mode_salt));
     encode_alu_memory(&e->hot, 0x3b, ADDRESS, key);
     encode_jump_if(&e->hot, CONDITION_NE, emit_cold_call(e, e->translator->step, site));

@@ -87,7 +87,7 @@ static void change_mode(struct emitter *e)
                                                .memory = STATE(mode),
                                                .immediate_bytes = 4,
                                                .immediate = mode});
-    encode_constant(&e->hot, SCRATCH, (uint64_t)mode << 48);
+    encode_constant(&e->hot, SCRATCH, jump_salt(mode));
     encode_store(&e->hot, STATE(mode_salt), SCRATCH);
     encode_load(&e->hot, SCRATCH, STATE(translated.self));
     encode_lea(&e->hot, SCRATCH, host_at(SCRATCH, (int32_t)tlb), true);

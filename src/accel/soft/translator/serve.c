@@ -22,7 +22,7 @@ static void remember_jump(struct soft_cpu *cpu, const uint8_t *code)
 {
     struct translated_state *state = &cpu->translated;
     const uint32_t index = jump_cache_index(cpu->rip);
-    const uint64_t key = cpu->rip ^ cpu->mode_salt;
+    const uint64_t key = jump_key(cpu->rip, cpu->mode_salt);
     struct jump_fills *fills = &state->jump_fills[jump_key_half(key)];
 
     state->jumps[index].key = key;
@@ -67,7 +67,7 @@ static const uint8_t *go_on(struct soft_cpu *cpu)
 
     if (wants_run_loop(cpu))
         return NULL;
-    if (state->jumps[index].key == (cpu->rip ^ cpu->mode_salt))
+    if (state->jumps[index].key == jump_key(cpu->rip, cpu->mode_salt))
         return state->jumps[index].code;
     block = find_next(cpu);
     if (block == NULL)

@@ -13,11 +13,10 @@
 
 struct soft_cpu;
 
-/* The jump cache: where indirect branches find the code for an address. An empty key is
- * 0, which no address has (its mode is in the upper bits: see soft_cpu.mode_salt). An
- * address's entry follows from its lower bits, which differ more than a hash's would:
- * neighbours never meet. The lowest counts for nothing, so that the others, in their
- * place and times eight, are an entry's offset. */
+/* The jump cache: where indirect branches find the code for an address. An address's
+ * entry follows from its lower bits, which differ more than a hash's would: neighbours
+ * never meet. The lowest counts for nothing, so that the others, in their place and
+ * times eight, are an entry's offset. */
 #define JUMP_CACHE_BITS 14
 #define JUMP_CACHE_ENTRIES (1u << JUMP_CACHE_BITS)
 #define JUMP_CACHE_MASK ((JUMP_CACHE_ENTRIES - 1) << 1)
@@ -35,7 +34,20 @@ struct jump_fills {
     uint16_t index[JUMP_CACHE_FILL_LIST];
 };
 
-/* Which half a key is of: its top bit is its address's, since the mode is below that. */
+/* What an entry says of its address: instead of the bits that its place says, the mode.
+ * So no two addresses under any modes have one key in one place, those that are not
+ * canonical neither, and none has 0, which is an empty entry's. */
+static inline uint64_t jump_salt(uint32_t mode)
+{
+    return (uint64_t)mode << 1;
+}
+
+static inline uint64_t jump_key(uint64_t rip, uint64_t salt)
+{
+    return (rip & ~(uint64_t)JUMP_CACHE_MASK) ^ salt;
+}
+
+/* Which half a key is of. */
 static inline unsigned jump_key_half(uint64_t key)
 {
     return (unsigned)(key >> 63);
