@@ -52,7 +52,7 @@ struct emitter {
     struct code_writer cold;
     enum flags_place flags;
     bool vectors;      /* the host's vector registers are the guest's from here on */
-    bool one_cpu;      /* LOCK is not needed */
+    bool one_cpu;      /* LOCK is not needed, but as a barrier */
     bool careful;      /* each access has a check of its own */
     uint64_t granules; /* of the page: bytes beyond the block that it depends on */
     struct access_loop loop;

@@ -173,6 +173,16 @@ static void keep_group(struct emitter *e, const struct shape *shape)
     emit_keep_group(e);
 }
 
+/* Where there is one processor nobody else changes what it changes by LOCK, but devices
+ * have threads of their own: LOCK on the stack, or with nothing to do, is there for its
+ * barrier (Linux's smp_mb between making a buffer available and asking whether to tell).
+ */
+static bool is_barrier(const struct instruction *instruction)
+{
+    return instruction->base == X86_RSP ||
+           (instruction->immediate_bytes != 0 && instruction->immediate == 0);
+}
+
 static void operate_memory(struct emitter *e, const struct shape *shape)
 {
     const struct instruction *instruction = e->instruction;
@@ -190,7 +200,7 @@ static void operate_memory(struct emitter *e, const struct shape *shape)
         emit_join(e);
     raw.is_memory = true;
     raw.memory = emit_checked(e);
-    raw.lock = raw.lock && !e->one_cpu;
+    raw.lock = raw.lock && (!e->one_cpu || is_barrier(instruction));
     raw.rex = instruction->has_rex;
     if (shape->reg)
         raw.reg = (uint8_t)register_host(instruction->reg);

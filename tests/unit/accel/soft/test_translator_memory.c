@@ -8,11 +8,14 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <pthread.h>
+#include <sched.h>
 
 #include "accel/soft/access_private.h"
 #include "accel/soft/instruction_private.h"
 #include "accel/soft/translator/translator_private.h"
 #include "base/bytes.h"
+#include "base/clock.h"
 
 #define CODE_BYTES (1u << 20)
 
@@ -419,6 +422,91 @@ static void push_onto_code_changes_it(void **state)
     assert_int_equal(fixture->cpu.r[X86_RAX], 0x12345678);
 }
 
+/* ---- LOCK, and devices ---- */
+
+/* Each writes its word and then reads the other's, which a device's thread does to decide
+ * whether it must be woken up. One of the two sees the other: LOCK is a barrier, also
+ * where there is one processor. */
+#define BARRIER_NS (NS_PER_SECOND / 4)
+enum barrier_words { /* by lines of the host's cache */
+                     GUEST_WORD = 0xa000,
+                     DEVICE_WORD = 0xa040,
+                     GUEST_ROUND = 0xa080,
+                     DEVICE_ROUND = 0xa0c0,
+                     GUEST_SAW = 0xa100,
+};
+
+GUEST(barrier, 64,
+      "mov $0xa000, %ebx\n"
+      "xor %eax, %eax\n"
+      "1: inc %eax\n"
+      "mov %eax, 0x80(%rbx)\n"
+      "2: mov 0xc0(%rbx), %ecx\n"
+      "test %ecx, %ecx\n"
+      "js 3f\n" /* the last round is over */
+      "cmp %eax, %ecx\n"
+      "jne 2b\n"
+      "mov %eax, (%rbx)\n"
+      "lock addl $0, -64(%rsp)\n"
+      "mov 0x40(%rbx), %edx\n"
+      "mov %edx, 0x100(%rbx)\n"
+      "jmp 1b\n"
+      "3: " GUEST_STOP);
+
+struct barrier_device {
+    uint8_t *page;
+    unsigned unseen; /* rounds in which neither saw the other */
+};
+
+static _Atomic uint32_t *barrier_word(const struct barrier_device *device,
+                                      enum barrier_words word)
+{
+    return (_Atomic uint32_t *)(void *)(device->page + word % X86_PAGE_BYTES);
+}
+
+static void wait_for_round(const struct barrier_device *device, uint32_t round)
+{
+    while (atomic_load(barrier_word(device, GUEST_ROUND)) != round)
+        (void)sched_yield();
+}
+
+static void *run_barrier_device(void *context)
+{
+    struct barrier_device *device = context;
+    const uint64_t end = clock_monotonic_ns() + BARRIER_NS;
+
+    wait_for_round(device, 1);
+    for (uint32_t round = 1; clock_monotonic_ns() < end; round++) {
+        bool saw;
+
+        atomic_store_explicit(barrier_word(device, DEVICE_ROUND), round,
+                              memory_order_release);
+        for (volatile uint32_t i = 0; i < round % 64; i++)
+            continue;
+        atomic_store(barrier_word(device, DEVICE_WORD), round);
+        atomic_thread_fence(memory_order_seq_cst);
+        saw = atomic_load(barrier_word(device, GUEST_WORD)) == round;
+        wait_for_round(device, round + 1);
+        if (!saw && atomic_load(barrier_word(device, GUEST_SAW)) != round)
+            device->unseen++;
+    }
+    atomic_store(barrier_word(device, DEVICE_ROUND), UINT32_MAX);
+    return NULL;
+}
+
+static void lock_is_a_barrier_against_devices(void **state)
+{
+    struct soft_fixture *fixture = *state;
+    struct barrier_device device = {.page = soft_vm_page(&fixture->vm, GUEST_WORD)};
+    pthread_t thread;
+
+    GUEST_LOAD(fixture, barrier);
+    assert_int_equal(pthread_create(&thread, NULL, run_barrier_device, &device), 0);
+    assert_int_equal(guest_run(fixture), GUEST_STOPPED);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(device.unseen, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -436,6 +524,7 @@ int main(void)
         MEMORY_TEST(loop_does_not_take_its_rights_into_another_page),
         MEMORY_TEST(aligned_accesses_of_loops_must_be),
         MEMORY_TEST(push_onto_code_changes_it),
+        MEMORY_TEST(lock_is_a_barrier_against_devices),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
