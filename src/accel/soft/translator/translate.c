@@ -189,13 +189,30 @@ static struct code_writer writer_open(const struct translator *translator,
     return (struct code_writer){.at = at, .start = at, .start_offset = offset};
 }
 
+/* More than a block's. */
+#define SITES_LIMIT (4 * BLOCK_LIMIT)
+
+/* Blocks of the interpreter's instructions have sites, but nothing in the cold area.
+ * Calls there must be able to name theirs, so many behind the first one of their page. */
+static void leave_far_page(struct translator *translator)
+{
+    struct code_area *cold = &translator->memory.cold;
+    uint32_t first;
+
+    if (cold->at == cold->end)
+        return;
+    first = translator->pages[cold->at >> CODE_PAGE_SHIFT].first_site;
+    if (first != 0 && translator->site_count + SITES_LIMIT > first + CODE_INDEX_LIMIT)
+        cold->at = (uint32_t)align_up(cold->at, 1u << CODE_PAGE_SHIFT);
+}
+
 static bool has_room(const struct translator *translator)
 {
     return code_area_left(&translator->memory.hot) >
                (size_t)BLOCK_LIMIT * HOT_BYTES_LIMIT &&
            code_area_left(&translator->memory.cold) >
                (size_t)BLOCK_LIMIT * COLD_BYTES_LIMIT &&
-           TRANSLATOR_SITES - translator->site_count > 4 * BLOCK_LIMIT &&
+           TRANSLATOR_SITES - translator->site_count > SITES_LIMIT &&
            TRANSLATOR_LINKS - translator->link_count > 3 * BLOCK_LIMIT;
 }
 
@@ -277,6 +294,7 @@ static struct block *make_block(struct soft_cpu *cpu, const struct block_place *
     struct emitter e;
     struct block *block;
 
+    leave_far_page(cpu->translator);
     if (!has_room(cpu->translator))
         return NULL;
     draft_open(&draft, cpu, place->gpa, cpu->mode);

@@ -78,8 +78,10 @@ struct call_page {
     uint32_t first_link;
 };
 #define CODE_PAGE_SHIFT 12
-/* A page has room for fewer calls, each has at most a few sites in front of it. */
+/* A page has room for fewer calls; sites without one there are not many: see translate.c.
+ */
 typedef int16_t code_index;
+#define CODE_INDEX_LIMIT INT16_MAX
 
 /* What happened, since the start; beside struct translated_counters. */
 struct translator_counters {

@@ -109,6 +109,40 @@ static void registers_without_a_host_register(void **state)
     assert_int_equal(counters(fixture)->steps, 1);
 }
 
+/* Blocks of nothing but the interpreter's instructions: a serializing one ends each. They
+ * have more sites than two bytes can tell, and nothing out of line; what follows has. */
+#define STEPS_CODE 0x100000
+#define STEPS_BLOCKS 600
+#define STEPS_IN_BLOCK 64
+
+static void load_steps(struct soft_fixture *fixture)
+{
+    static const uint8_t rdtsc[] = {0x0f, 0x31};
+    static const uint8_t serialize[] = {0x0f, 0x01, 0xe8};
+    static const uint8_t end[] = {0x50, 0x58, 0xe6, GUEST_STOP_PORT}; /* push, pop, out */
+    uint64_t at = STEPS_CODE;
+
+    for (unsigned block = 0; block < STEPS_BLOCKS; block++) {
+        for (unsigned i = 1; i < STEPS_IN_BLOCK; i++, at += sizeof(rdtsc))
+            soft_fixture_write(fixture, at, rdtsc, sizeof(rdtsc));
+        soft_fixture_write(fixture, at, serialize, sizeof(serialize));
+        at += sizeof(serialize);
+    }
+    soft_fixture_write(fixture, at, end, sizeof(end));
+}
+
+GUEST(to_steps, 64, "mov $0x100000, %eax\njmp *%rax\n");
+
+static void blocks_of_steps_do_not_use_up_what_names_sites(void **state)
+{
+    struct soft_fixture *fixture = *state;
+
+    GUEST_LOAD(fixture, to_steps);
+    load_steps(fixture);
+    assert_int_equal(guest_run(fixture), GUEST_STOPPED);
+    assert_true(counters(fixture)->steps >= STEPS_BLOCKS * STEPS_IN_BLOCK);
+}
+
 /* ---- flags ---- */
 
 GUEST(flags_across_memory, 64,
@@ -553,6 +587,7 @@ int main(void)
         TRANSLATOR_TEST(what_was_done_is_told),
         TRANSLATOR_TEST(a_loop_asks_c_only_to_start),
         TRANSLATOR_TEST(registers_without_a_host_register),
+        TRANSLATOR_TEST(blocks_of_steps_do_not_use_up_what_names_sites),
         TRANSLATOR_TEST(flags_that_are_read_later_survive_checks_and_calls),
         TRANSLATOR_TEST(partly_written_flags_keep_the_rest),
         TRANSLATOR_TEST(a_fault_leaves_the_instruction_undone),
