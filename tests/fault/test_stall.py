@@ -154,7 +154,8 @@ class BareGuest:
     def __init__(self, name, *options):
         self.process = subprocess.Popen(
             [husk.HUSK, "run", "--accel", "soft", "-k", faulty.BUILD / name, "-m", "16",
-             *map(str, options)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+             *map(str, options)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            bufsize=0)  # else a line read with the one before is nothing to select
 
     def line(self):
         ready, _, _ = select.select([self.process.stdout], [], [], SECONDS)

@@ -82,6 +82,8 @@ static void note_user_mode(struct soft_cpu *cpu)
         machine->user_mode(machine->context);
 }
 
+_Static_assert(2 * MODE_CAREFUL <= JUMP_CACHE_ENTRIES, "see jump_key");
+
 void soft_cpu_update_mode(struct soft_cpu *cpu)
 {
     uint32_t mode = code_mode(cpu);

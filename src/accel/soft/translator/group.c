@@ -159,6 +159,16 @@ void find_last_uses(struct emitter *e)
     }
 }
 
+/* An instruction that interrupts must not come before. */
+static bool is_in_shadow(const struct emitter *e)
+{
+    const struct form *before =
+        e->ordinal > 0 ? e->draft->instructions[e->ordinal - 1].form : NULL;
+
+    return before != NULL && before->select == select_system &&
+           before->variant == SYSTEM_STI;
+}
+
 struct access_group find_group(const struct emitter *e, const struct access_place *place,
                                const struct access_check *check)
 {
@@ -177,7 +187,7 @@ struct access_group find_group(const struct emitter *e, const struct access_plac
     if (e->careful)
         return group;
     group.write |= check->top; /* the stack's page is kept as one to write to */
-    if (last <= i)
+    if (last <= i || is_in_shadow(e))
         return group;
     while (i <= last && i < e->ordinal + GROUP_INSTRUCTIONS) {
         const struct instruction *instruction = &e->draft->instructions[i];

@@ -34,7 +34,9 @@ static void clear_interrupts(struct emitter *e)
 }
 
 /* No interrupt comes before the next instruction is done: it is in this block, and none
- * comes within blocks. One that waits is the interpreter's. */
+ * comes within blocks. One that waits is the interpreter's. Nor may that instruction
+ * leave the block before it is done, as its first vector instruction could (see
+ * is_native) or the first access of a group (group.c). */
 static void set_interrupts(struct emitter *e, uint32_t cold)
 {
     with_state(e, 0x80, 7, STATE(interrupt_waits), 1, 0);
@@ -135,6 +137,7 @@ static bool is_native(const struct emitter *e)
 {
     const bool user = (e->block->mode & MODE_USER) != 0;
     const bool last = e->ordinal + 1 == e->draft->count;
+    const struct instruction *next = e->instruction + 1; /* if it is not the last */
 
     switch (e->instruction->form->variant) {
     case SYSTEM_CLI:
@@ -142,7 +145,7 @@ static bool is_native(const struct emitter *e)
     case SYSTEM_CLAC:
         return !user;
     case SYSTEM_STI:
-        return !user && !last;
+        return !user && !last && rule_find(next) != rule_vector;
     case SYSTEM_RDPKRU:
         return true;
     default:

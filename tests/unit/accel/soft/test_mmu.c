@@ -523,7 +523,7 @@ static void places_are_different_numbers(void **state)
         0x7f000000000,
         0x7ffffffffff & ~0xfffull,
     };
-    uint64_t seen[ARRAY_SIZE(pages) * ARRAY_SIZE(places)];
+    uint64_t seen[ARRAY_SIZE(pages) * ARRAY_SIZE(places)] = {0};
     size_t count = 0;
 
     (void)state;

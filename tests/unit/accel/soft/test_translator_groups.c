@@ -11,6 +11,7 @@
 
 #include "accel/soft/access_private.h"
 #include "accel/soft/translator/translator_private.h"
+#include "base/bytes.h"
 
 #define CODE_BYTES (1u << 20)
 #define PAGE_DIRECTORY (GUEST_PAGES + 0x2000)
@@ -97,9 +98,7 @@ static void groups_are_right_where_they_reach_into_the_next_page(void **state)
     assert_int_equal(guest_run(fixture), GUEST_STOPPED);
     assert_true(fixture->cpu.r[X86_RAX] == sum);
     for (size_t i = 0; i < sizeof(bytes); i += 4)
-        assert_int_equal(guest_read32(fixture, start + i),
-                         bytes[i] | bytes[i + 1] << 8 | bytes[i + 2] << 16 |
-                             (uint32_t)bytes[i + 3] << 24);
+        assert_int_equal(guest_read32(fixture, start + i), load_le32(bytes + i));
 }
 
 /* Where each turn is in two pages, only accesses that are so by themselves are the
