@@ -140,7 +140,7 @@ static void blocks_of_steps_do_not_use_up_what_names_sites(void **state)
     GUEST_LOAD(fixture, to_steps);
     load_steps(fixture);
     assert_int_equal(guest_run(fixture), GUEST_STOPPED);
-    assert_true(counters(fixture)->steps >= STEPS_BLOCKS * STEPS_IN_BLOCK);
+    assert_true(counters(fixture)->steps >= (uint64_t)STEPS_BLOCKS * STEPS_IN_BLOCK);
 }
 
 /* ---- flags ---- */
