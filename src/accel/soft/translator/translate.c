@@ -137,7 +137,7 @@ static bool emit_by_rule(struct emitter *e)
     translate_rule *rule = rule_find(e->instruction);
     bool done;
 
-    if (!stack_may_be_behind(e))
+    if (e->stack_behind != 0 && !stack_may_be_behind(e))
         emit_stack(e);
     e->group_kept = false;
     done = rule != NULL && rule(e);
